@@ -1,0 +1,10 @@
+"""Which engines there are, by the word before the colon of a store's URL. Imported on use only."""
+
+from __future__ import annotations
+
+ENGINES = {
+    "claude": "clew.engines.files:FilesEngine",
+}
+
+NOT_IN_TABLE = ("contract", "filesystem", "lines", "peek", "worktrees")
+"""What the engines are made of."""

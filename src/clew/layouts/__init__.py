@@ -1,0 +1,1 @@
+"""Where things are called what: pure naming, no file is touched here."""

@@ -1,0 +1,168 @@
+"""A record, and what a line can be besides one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import cast
+
+import msgspec
+
+from clew.records.json_text import top_level
+from clew.records.line import Line
+from clew.records.views import JsonValue, View, view_of
+
+BOM = b"\xef\xbb\xbf"
+_NO_LINE = Line(b"", 0, 0, 0)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class MessageHead(msgspec.Struct, gc=False):
+    """The two fields of an API message that decide where a row belongs."""
+
+    id: str | None = None
+    role: str | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    content: JsonValue = None
+
+
+class _Content(msgspec.Struct, gc=False):
+    message: _Message | None = None
+
+
+_content_of = msgspec.json.Decoder(_Content).decode
+
+
+class Record(msgspec.Struct, gc=False, rename="camel"):
+    """One JSON object of a log: its bytes, and the fields that place it, decoded once.
+
+    The bytes in `line` are the truth. The body is decoded only when `body()`, `content()` or `view()` ask for it. A field
+    that is absent, null or of another type than here has its default and stays what it is in the bytes.
+    """
+
+    type: str | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    logical_parent_uuid: str | None = None
+    session_id: str | None = None
+    timestamp: str | None = None
+    is_sidechain: bool | None = None
+    agent_id: str | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    is_api_error_message: bool | None = None
+    subtype: str | None = None
+    leaf_uuid: str | None | msgspec.UnsetType = msgspec.UNSET
+    """Of a head record. Absent and null differ: an explicit null is an empty conversation."""
+    explicit: bool | None = None
+    source_tool_assistant_uuid: str | None = msgspec.field(default=None, name="sourceToolAssistantUUID")
+    message: MessageHead | None = None
+    # Never in the JSON: set after decoding, whatever a hostile line called its keys.
+    line: Line = msgspec.field(default=_NO_LINE, name="<line>")
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes as they stand in the log, terminator included."""
+        return self.line.data
+
+    def body(self) -> dict[str, JsonValue]:
+        """The whole object. Bytes that are no UTF-8 read as U+FFFD, and so does what nests deeper than Python can hold."""
+        return body_of(self.raw)
+
+    def content(self) -> JsonValue:
+        """`message.content` without decoding the rest of the row, in strings that can be sent: no lone surrogates."""
+        try:
+            found = _content_of(self.raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            message = self.body().get("message")
+            return sendable(message.get("content")) if isinstance(message, dict) else None
+        return found.message.content if found.message else None
+
+    def view(self) -> View:
+        """The row as the typed view of its type; an unknown type as `Unknown`."""
+        return view_of(self.raw, self.type, self.body)
+
+
+class Malformed(msgspec.Struct, frozen=True):
+    """A line that is no record. It is kept, counted and reported; copying it gives the same bytes.
+
+    `loaded` are records in it that belong to the conversation: the first of several on one line, as the real client
+    reads it, and one that stands whole behind a run of NULs. `recoverable` are all that could be saved from it.
+    """
+
+    line: Line
+    reason: str
+    loaded: tuple[Record, ...] = ()
+    recoverable: tuple[Record, ...] = ()
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes as they stand in the log; empty for a line over the limit, which is a range."""
+        return self.line.data
+
+
+class Blank(msgspec.Struct, frozen=True):
+    """A line of white space: no record and no damage, but kept."""
+
+    line: Line
+
+    @property
+    def raw(self) -> bytes:
+        return self.line.data
+
+
+Row = Record | Malformed | Blank
+
+
+def records_in(rows: Iterator[Row]) -> Iterator[Record]:
+    """The records that belong to the conversation, in order, those inside malformed lines included."""
+    for row in rows:
+        if isinstance(row, Record):
+            yield row
+        elif isinstance(row, Malformed):
+            yield from row.loaded
+
+
+def body_of(raw: bytes) -> dict[str, JsonValue]:
+    """Decodes the object in `raw` however odd it is written. Returns an empty dict when there is none."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = _odd_json(raw)
+    return cast(dict[str, JsonValue], value) if isinstance(value, dict) else {}
+
+
+def _odd_json(raw: bytes) -> object:
+    text = raw.removeprefix(BOM)
+    try:
+        return json.loads(text.decode("utf-8", "replace"))
+    except RecursionError:
+        return {name: _shallow(value) for name, value in top_level(text).items()}
+    except ValueError:
+        return None
+
+
+def _shallow(value: bytes) -> object:
+    try:
+        return json.loads(value.decode("utf-8", "replace"))
+    except RecursionError:
+        return "\ufffd"
+
+
+def sendable(value: JsonValue) -> JsonValue:
+    """The value with every lone surrogate as U+FFFD, as the client sends it."""
+    if isinstance(value, str):
+        return _LONE_SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [sendable(item) for item in value]
+    if isinstance(value, dict):
+        return {sendable_text(name): sendable(item) for name, item in value.items()}
+    return value
+
+
+def sendable_text(text: str) -> str:
+    """The text with every lone surrogate as U+FFFD."""
+    return _LONE_SURROGATE.sub("\ufffd", text)

@@ -1,0 +1,132 @@
+"""The tree of a log: which record hangs on which.
+
+Built in one pass over the records, in file order, and never rebuilt for a few more: `add` goes on where it was. It keeps
+what deciding on the head needs and decides nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from clew.records.record import Record
+
+CHAIN_TYPES = frozenset({"user", "assistant", "attachment", "system"})
+"""Rows of these types make up conversations. `progress` rows of older clients are walked through; all others are beside."""
+MESSAGE_TYPES = frozenset({"user", "assistant"})
+
+
+class Pointer(msgspec.Struct, frozen=True, gc=False):
+    """A head record: the client's note of where the conversation goes on. `leaf` None is an empty conversation."""
+
+    leaf: str | None
+    explicit: bool
+    ordinal: int
+    """Its place among all records of the log."""
+
+
+class Tree:
+    """Records by uuid with their parents, as the client's loader would hold them.
+
+    A uuid that comes twice keeps the place of its first row and the content of its last. `parents` are resolved through
+    progress rows that stand before the row; a parent that is unknown stays named, so that a repair can be told from a root.
+    """
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.records: dict[str, Record] = {}
+        self.parents: dict[str, str | None] = {}
+        self.ordinals: dict[str, int] = {}
+        self.duplicates: list[str] = []
+        self.unplaced: list[Record] = []
+        """Rows of a conversation without a uuid: nothing can hang on them."""
+        self.pointer: Pointer | None = None
+        self.last: str | None = None
+        """The last row of a conversation in file order that is no sidechain row."""
+        self.boundaries: list[str] = []
+        self.siblings: dict[str, list[str]] = {}
+        """Assistant rows by their message id, in file order."""
+        self._progress: dict[str, str | None] = {}
+        self._children: dict[str, list[str]] | None = None
+        self._count = 0
+        self.add(records)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Takes the next records of the log."""
+        chain_types, progress = CHAIN_TYPES, self._progress
+        self._children = None
+        ordinal = self._count
+        for record in records:
+            ordinal += 1
+            kind = record.type
+            if kind in chain_types:
+                uuid = record.uuid
+                if not uuid:
+                    self.unplaced.append(record)
+                    continue
+                parent = record.parent_uuid or None
+                if parent in progress:
+                    parent = progress[parent]
+                if uuid in self.records:
+                    self.duplicates.append(uuid)
+                self.records[uuid] = record
+                self.parents[uuid] = parent
+                self.ordinals[uuid] = ordinal
+                if not record.is_sidechain:
+                    self.last = uuid
+                if kind == "assistant":
+                    if record.message is not None and record.message.id:
+                        self.siblings.setdefault(record.message.id, []).append(uuid)
+                elif record.subtype == "compact_boundary" and kind == "system":
+                    self.boundaries.append(uuid)
+                    # A compaction starts over: head records before it no longer count.
+                    self.pointer = None
+            elif kind == "progress" and record.uuid:
+                above = record.parent_uuid or None
+                progress[record.uuid] = progress.get(above, above) if above else None
+            elif kind == "last-prompt":
+                self._point(record, ordinal)
+        self._count = ordinal
+
+    def _point(self, record: Record, ordinal: int) -> None:
+        leaf, explicit = record.leaf_uuid, record.explicit is True
+        if isinstance(leaf, str) and leaf:
+            known = self.pointer
+            if known and known.explicit and known.leaf == leaf and not explicit:
+                return
+            self.pointer = Pointer(leaf, explicit, ordinal)
+        elif leaf is None and explicit:
+            self.pointer = Pointer(None, True, ordinal)
+
+    @property
+    def children(self) -> dict[str, list[str]]:
+        """Rows by the row they hang on, in file order; roots and rows of unknown parents are under no key of a record."""
+        if self._children is None:
+            children: dict[str, list[str]] = {}
+            for uuid, parent in self.parents.items():
+                if parent is not None:
+                    children.setdefault(parent, []).append(uuid)
+            self._children = children
+        return self._children
+
+    def below(self, uuid: str) -> list[str]:
+        """Every row that hangs under `uuid`, itself left out, nearest first."""
+        children = self.children
+        found: list[str] = []
+        seen = {uuid}
+        level = [uuid]
+        while level:
+            level = [child for parent in level for child in children.get(parent, ()) if child not in seen]
+            level = list(dict.fromkeys(level))
+            seen.update(level)
+            found.extend(level)
+        return found
+
+    def leaves(self) -> list[str]:
+        """The rows that nobody names as parent, in file order."""
+        named = set(self.parents.values())
+        return [uuid for uuid in self.records if uuid not in named]
+
+    def forks(self) -> dict[str, list[str]]:
+        """The rows that more than one row hangs on, with those."""
+        return {uuid: rows for uuid, rows in self.children.items() if len(rows) > 1 and uuid in self.records}
