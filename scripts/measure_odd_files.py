@@ -1,9 +1,10 @@
 """Asks the real client what it makes of every odd file, and writes down its answers.
 
-    python scripts/measure_odd_files.py "$(python scripts/client.py install)"
+    python scripts/measure_odd_files.py "$(python scripts/client.py install)" [--new]
 
-The files are those of tests/odd_files, the answers go to tests/data/odd_files.json, which the fast tests compare clew with.
-Answers that are there are asked for again: names of cases whose answer changed are printed. It takes some minutes.
+The files are those of tests/odd_files, the answers go to tests/data/odd_files.json, which the fast tests compare clew
+with. Answers that are there are asked for again, and the cases whose answer changed are named. It takes some minutes;
+with --new only cases without an answer are measured.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ from real_client import Case, Sent, conversation, resume  # noqa: E402
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
+    only_new = "--new" in arguments
+    if len(arguments) != 1 + only_new:
         print(__doc__, file=sys.stderr)
         return 2
     binary = Path(arguments[0]).absolute()
     old: dict[str, Any] = json.loads(ANSWERS.read_text())["cases"] if ANSWERS.exists() else {}
-    new = measured(binary)
+    asked = measured(binary, [name for name in CASES if not (only_new and name in old)])
+    new = {name: asked[name] if name in asked else old[name] for name in CASES}
     ANSWERS.write_text(document(version(binary), new))
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
@@ -43,8 +46,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def measured(binary: Path) -> dict[str, Any]:
-    names = list(CASES)
+def measured(binary: Path, names: list[str]) -> dict[str, Any]:
     answers = {}
     for start in range(0, len(names), AT_ONCE):
         some = names[start : start + AT_ONCE]

@@ -1,0 +1,108 @@
+"""clew keeps, finds, resumes, branches, rewinds and shares the sessions of coding agents.
+
+    import clew
+
+    store = clew.open()
+    for info in store.sessions():
+        print(info.id, info.title)
+
+Names are imported when they are first used, so that `import clew` costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.defaults import open  # noqa: A004 - This is clew.open.
+    from clew.engines.contract import LogKey, LogStat
+    from clew.engines.files import FilesEngine
+    from clew.errors import Ambiguous, Busy, ClewError, Conflict, DamagedData, NotFound, StorageError, UsageError
+    from clew.layouts.keys import ClaudeKeys, DigestKeys, GitRootKeys
+    from clew.records.codec import decode, decode_lines, encode
+    from clew.records.line import Line
+    from clew.records.record import Malformed, Record
+    from clew.session import Session, SessionInfo, Transcript
+    from clew.store import ClientIndex, IndexBuilder, Loaded, Maps, Store
+    from clew.transcript.chain import Chain
+    from clew.transcript.head import Head
+    from clew.transcript.message import Message
+    from clew.transcript.messages import State
+    from clew.transcript.points import Turn
+    from clew.transcript.tree import Tree
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Ambiguous",
+    "Busy",
+    "Chain",
+    "ClaudeKeys",
+    "ClewError",
+    "ClientIndex",
+    "Conflict",
+    "DamagedData",
+    "DigestKeys",
+    "FilesEngine",
+    "GitRootKeys",
+    "Head",
+    "IndexBuilder",
+    "Line",
+    "Loaded",
+    "LogKey",
+    "LogStat",
+    "Malformed",
+    "Maps",
+    "Message",
+    "NotFound",
+    "Record",
+    "Session",
+    "SessionInfo",
+    "State",
+    "StorageError",
+    "Store",
+    "Transcript",
+    "Tree",
+    "Turn",
+    "UsageError",
+    "decode",
+    "decode_lines",
+    "encode",
+    "open",
+]
+
+_HOMES = {
+    "clew.defaults": ("open",),
+    "clew.engines.contract": ("LogKey", "LogStat"),
+    "clew.engines.files": ("FilesEngine",),
+    "clew.errors": (
+        "Ambiguous", "Busy", "ClewError", "Conflict", "DamagedData", "NotFound", "StorageError", "UsageError",
+    ),
+    "clew.layouts.keys": ("ClaudeKeys", "DigestKeys", "GitRootKeys"),
+    "clew.records.codec": ("decode", "decode_lines", "encode"),
+    "clew.records.line": ("Line",),
+    "clew.records.record": ("Malformed", "Record"),
+    "clew.session": ("Session", "SessionInfo", "Transcript"),
+    "clew.store": ("ClientIndex", "IndexBuilder", "Loaded", "Maps", "Store"),
+    "clew.transcript.chain": ("Chain",),
+    "clew.transcript.head": ("Head",),
+    "clew.transcript.message": ("Message",),
+    "clew.transcript.messages": ("State",),
+    "clew.transcript.points": ("Turn",),
+    "clew.transcript.tree": ("Tree",),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    for home, names in _HOMES.items():
+        if name in names:
+            value: object = getattr(import_module(home), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'clew' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,7 +1,8 @@
 """A small mock of the Messages API, enough for the real client to finish a turn.
 
 It answers every `POST …/v1/messages` from a script and keeps what it was sent. The path before `/v1` names the run, so
-that one server can serve many clients at once. Standard library only: it runs inside a network namespace with `python -I`.
+that one server can serve many clients at once. Standard library only: it runs inside a network namespace with
+`python -I`.
 
 A script is a list of turns, `{"text": …}` or `{"tools": [{"name": …, "input": …}]}` with an optional `"thinking"`;
 after the last one the answer is "ok".

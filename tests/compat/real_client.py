@@ -59,7 +59,7 @@ class Sent:
 
 def resume(binary: Path, cases: list[Case], root: Path) -> list[Sent]:
     """Runs every case below `root` and answers in the order of the cases."""
-    runs = []
+    runs: list[dict[str, Any]] = []
     for number, case in enumerate(cases):
         cwd = case.cwd or root / f"work{number}"
         config = case.config or root / f"config{number}"
@@ -178,7 +178,8 @@ def _one(binary: str, run: dict[str, Any], api: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="clew-home-") as home:
         environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "SHELL": "/bin/sh",
-            "HOME": home, "CLAUDE_CONFIG_DIR": run["config"], "ANTHROPIC_API_KEY": "sk-ant-fake",
+            "HOME": home, "TMPDIR": home,
+            "CLAUDE_CONFIG_DIR": run["config"], "ANTHROPIC_API_KEY": "sk-ant-fake",
             "ANTHROPIC_BASE_URL": f"{api.url}/{run['run']}", "IS_SANDBOX": "1", "CLAUDE_CODE_MAX_RETRIES": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1",
             "DISABLE_ERROR_REPORTING": "1", **run["environment"],

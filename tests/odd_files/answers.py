@@ -1,8 +1,8 @@
 """What a conversation is, ours and the client's, in one form that can be compared.
 
 Two things of the client are no part of the conversation and are taken out: its reminders, and what it makes up when it
-loads a conversation that has no end - a result for an open call, an answer to a prompt without one. Blanks at the ends of
-texts do not count, for the client trims some of them.
+loads a conversation that has no end - a result for an open call, an answer to a prompt without one. Blanks at the
+ends of texts do not count, for the client trims some of them.
 """
 
 from __future__ import annotations
@@ -94,10 +94,17 @@ def _plain(block: dict[str, Any]) -> dict[str, Any]:
         return block | {"text": _REMINDER.sub("", block["text"]).strip()}
     content = block.get("content")
     if block.get("type") == "tool_result" and isinstance(content, str):
-        return block | {"content": _REMINDER.sub("", content)}
+        return block | {"content": _REMINDER.sub("", content).rstrip()}
     if block.get("type") == "tool_result" and isinstance(content, list):
-        return block | {"content": [_plain(part) if isinstance(part, dict) else part for part in content]}
+        parts = [part for part in content if not _is_reminder(part)]
+        return block | {"content": [_plain(part) if isinstance(part, dict) else part for part in parts]}
     return block
+
+
+def _is_reminder(part: Any) -> bool:
+    """Whether a part of a result is a text of reminders and nothing else."""
+    words = part.get("text") if isinstance(part, dict) else None
+    return isinstance(words, str) and "<system-reminder>" in words and not _REMINDER.sub("", words).strip()
 
 
 def packed(messages: Messages) -> list[list[Any]]:

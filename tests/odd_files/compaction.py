@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from odd_files.rows import (
-    LOST, TALK, Piece, Row, answer, attachment, boundary, call, end, exact, files, head, kept, result, row, segment,
-    source, summary, user, uuid,
-)  # fmt: skip
+    LOST,
+    TALK,
+    Piece,
+    Row,
+    answer,
+    attachment,
+    boundary,
+    call,
+    end,
+    exact,
+    files,
+    head,
+    kept,
+    result,
+    row,
+    segment,
+    source,
+    summary,
+    user,
+    uuid,
+)
 
 AFTER: list[Piece] = [summary(6, 5), *end(7, 6)]
 """What follows a boundary 5: its summary and a turn."""
@@ -13,7 +33,7 @@ SECOND: list[Piece] = [summary(10, 9), *end(11, 10)]
 """What follows a boundary 9."""
 
 
-def compacted(note: Row | None = None, *more: Piece, **fields: object) -> list[Piece]:
+def compacted(note: Row | None = None, *more: Piece, **fields: Any) -> list[Piece]:
     """U1, A2, U3, A4, then a compaction with this note, a turn, and `more`."""
     return [*TALK, boundary(5, note=note, **fields), *AFTER, *more]
 
@@ -126,7 +146,8 @@ KEPT_TWICE = files({
         *compacted(SEGMENT), boundary(9, note=kept(4, 7, 8, anchor=10)), *SECOND],
     "two compactions, a head record between": [*compacted(), boundary(9), *SECOND, head(8)],
     "two compactions, a head record before both": [*compacted(), boundary(9), *SECOND, head(4)],
-    "two compactions, the first with kept rows, a head record between": [*compacted(SEGMENT), boundary(9), *SECOND, head(8)],
+    "two compactions, the first with kept rows, a head record between": [
+        *compacted(SEGMENT), boundary(9), *SECOND, head(8)],
     "two compactions, the first with kept rows, a head record before both": [
         *compacted(SEGMENT), boundary(9), *SECOND, head(4)],
     "two compactions, the first with a list, a head record between": [
@@ -181,7 +202,8 @@ LATE_TURNS = files({
         None, *late(2), logicalParentUuid=uuid(4)),
     "kept rows, and a late turn on a branch that is gone": [
         *TALK, user(15, 2, at=4.1), answer(16, 15, at=4.2), boundary(5, note=SEGMENT), *AFTER, *late(16)],
-    "kept rows, and a turn soon after on a row that is gone": compacted(SEGMENT, user(20, 2, at=9), answer(21, 20, at=10)),
+    "kept rows, and a turn soon after on a row that is gone": compacted(
+        SEGMENT, user(20, 2, at=9), answer(21, 20, at=10)),
     "kept rows, and the next turn on the last of them": [
         *TALK, boundary(5, note=SEGMENT), summary(6, 5), user(7, 4), answer(8, 7)],
 })  # fmt: skip

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from odd_files.rows import (
-    START, Piece, Row, answer, api_error, attachment, call, files, local_command, result, system, text, thought, user,
-)  # fmt: skip
+    ABSENT,
+    START,
+    Piece,
+    Row,
+    answer,
+    api_error,
+    attachment,
+    call,
+    files,
+    local_command,
+    result,
+    system,
+    text,
+    thought,
+    user,
+)
 
 CALLED: list[Piece] = [user(1), answer(2, 1, [call(1)])]
 TWO_CALLS: list[Piece] = [user(1), answer(2, 1, [call(1), call(2)])]
@@ -56,11 +70,13 @@ UNANSWERED = files({
     "ends with a null prompt": [*START, user(3, 2, None)],
     "ends with an empty array for a prompt": [*START, user(3, 2, [])],
     "ends with an empty prompt": [*START, user(3, 2, "")],
-    "ends with a user row without a message, long after": [*START, user(3, 2, at=60, message=...)],
-    "ends with a user row without a message and an attachment": [*START, user(3, 2, at=60, message=...), attachment(4, 3, at=61)],
+    "ends with a user row without a message, long after": [*START, user(3, 2, at=60, message=ABSENT)],
+    "ends with a user row without a message and an attachment": [
+        *START, user(3, 2, at=60, message=ABSENT), attachment(4, 3, at=61)],
     "ends with an error of the API": [*START, api_error(3, 2)],
     "ends with a prompt and an error of the API": [*START, user(3, 2), api_error(4, 3)],
-    "ends with a prompt and an error that names a real model": [*START, user(3, 2), answer(4, 3, isApiErrorMessage=True)],
+    "ends with a prompt and an error that names a real model": [
+        *START, user(3, 2), answer(4, 3, isApiErrorMessage=True)],
     "ends with an error of the API and a prompt": [*START, user(3, 2), api_error(4, 3), user(5, 4)],
     "ends with a blank answer": [*START, user(3, 2), answer(4, 3, "  ")],
     "ends with an empty array for an answer": [*START, user(3, 2), answer(4, 3, [])],
@@ -68,7 +84,8 @@ UNANSWERED = files({
     "ends with a thought for a single answer": [user(1), answer(2, 1, [thought()])],
     "ends with a text and a thought in one answer": [user(1), answer(2, 1, [text("A"), thought()])],
     "ends with a thought and a text of one answer, and a thought of another": [
-        user(1), answer(2, 1, [thought()], of="m"), answer(3, 2, [text("T")], of="m"), answer(4, 3, [thought()], of="n")],
+        user(1), answer(2, 1, [thought()], of="m"), answer(3, 2, [text("T")], of="m"),
+        answer(4, 3, [thought()], of="n")],
 })  # fmt: skip
 
 RESULTS = files({
@@ -104,7 +121,8 @@ OPEN_CALLS = files({
     "ends with an open call and a result of another": [*CALLED, user(3, 2, [result(2)])],
     "ends with an open call, another open before a prompt": [*CALLED, user(3, 2), answer(4, 3, [call(2)])],
     "ends with an open call and an error of the API": [*CALLED, api_error(3, 2)],
-    "ends with an open call and an interruption": [*CALLED, user(3, 2, [text("[Request interrupted by user for tool use]")])],
+    "ends with an open call and an interruption": [
+        *CALLED, user(3, 2, [text("[Request interrupted by user for tool use]")])],
     "ends with an open call of an answer whose other call was answered": [
         user(1), answer(2, 1, [call(1)], of="m"), user(3, 2, [result(1)]), answer(4, 3, [call(2)], of="m")],
     "ends with an open call of an answer with another open call before a prompt": [
@@ -120,7 +138,8 @@ COMMANDS = files({
     "ends with a caveat and two prompts": [*START, meta(3, 2, CAVEAT), user(4, 3), user(5, 4)],
     "ends with a caveat that is not meta and a command": [*START, user(3, 2, CAVEAT), user(4, 3, COMMAND)],
     "ends with another meta row and a command": [*START, meta(3, 2, "zz"), user(4, 3, COMMAND)],
-    "ends with another meta row, a command and its output": [*START, meta(3, 2, "zz"), user(4, 3, COMMAND), user(5, 4, OUTPUT)],
+    "ends with another meta row, a command and its output": [
+        *START, meta(3, 2, "zz"), user(4, 3, COMMAND), user(5, 4, OUTPUT)],
     "ends with a command and its output": [*START, user(3, 2, COMMAND), user(4, 3, OUTPUT)],
     "ends with a command and a local command": [*START, user(3, 2, COMMAND), local_command(4, 3)],
     "ends with a caveat, a command and a local command": [*START, *started(3, 2), local_command(5, 4)],

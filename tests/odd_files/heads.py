@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from odd_files.rows import (
-    ABSENT, LOST, NOBODY, OTHER, SESSION, START, TALK, Piece, answer, attachment, end, exact, files, head,
-    local_command, row, system, user, uuid,
-)  # fmt: skip
+    ABSENT,
+    LOST,
+    NOBODY,
+    OTHER,
+    SESSION,
+    START,
+    TALK,
+    Piece,
+    answer,
+    attachment,
+    end,
+    exact,
+    files,
+    head,
+    local_command,
+    row,
+    system,
+    user,
+    uuid,
+)
 
 OLD = end(3, 2)
 """The branch U3, A4, which stands in the file before U5, A6."""
@@ -43,25 +60,31 @@ POINTED = files({
     "a head record says it was rewound": [*TALK, *OTHER, head(4, rewound=True, cutUuid=uuid(3))],
     "a head record says what was cut": [*TALK, head(4, cutUuid=uuid(3))],
     "a head record names a uuid that comes twice": [*TALK, user(3, 2, "U3b", at=9), head(3)],
-    "a head record names a row that a second row of the same uuid hung elsewhere": [*TALK, answer(4, 1, "A4b", at=9), head(4)],
+    "a head record names a row that a second row of the same uuid hung elsewhere": [
+        *TALK, answer(4, 1, "A4b", at=9), head(4)],
     "a head record names the root, and a second root follows": [*START, head(2), user(3), answer(4, 3)],
     "a head record names the older of two roots": [*START, user(3), answer(4, 3), head(1)],
 })  # fmt: skip
 
 BELOW = files({
-    "below the head record stand two branches, the later times first": [*START, user(3, 2, at=30), answer(4, 3, at=31), *OTHER, head(2)],
-    "below the head record stand two branches, the later times last": [*START, *OTHER, user(3, 2, at=30), answer(4, 3, at=31), head(2)],
-    "below the head record the branches are interleaved": [*START, user(5, 2), user(3, 2), answer(4, 3, at=31), answer(6, 5, at=6), head(2)],
+    "below the head record stand two branches, the later times first": [
+        *START, user(3, 2, at=30), answer(4, 3, at=31), *OTHER, head(2)],
+    "below the head record stand two branches, the later times last": [
+        *START, *OTHER, user(3, 2, at=30), answer(4, 3, at=31), head(2)],
+    "below the head record the branches are interleaved": [
+        *START, user(5, 2), user(3, 2), answer(4, 3, at=31), answer(6, 5, at=6), head(2)],
     "below the head record the branches are interleaved at one time": [
         *START, user(5, 2, at=9), user(3, 2, at=9), answer(6, 5, at=9), answer(4, 3, at=9), head(2)],
     "below the head record the deeper branch stands last": [*TALK, *OTHER, user(7, 4), answer(8, 7), head(2)],
     "below the head record an attachment stands last": [*TALK, *OTHER, attachment(9, 4, at=40), head(2)],
-    "below the head record an attachment with an old time stands last": [*TALK, *OTHER, attachment(9, 4, at=1.5), head(2)],
+    "below the head record an attachment with an old time stands last": [
+        *TALK, *OTHER, attachment(9, 4, at=1.5), head(2)],
     "below the head record a sidechain row stands last": [*TALK, *OTHER, sidechain(9, 4, 50), head(2)],
     "below the head record a sidechain row stands before its parent": [*TALK, sidechain(9, 6, 50), *OTHER, head(2)],
     "below the head record a progress row stands last": [*TALK, *OTHER, row(9, 4, "progress", at=50), head(2)],
     "below the head record stand three branches": [
-        *START, user(3, 2), answer(4, 3, at=5), user(5, 2, at=3), answer(6, 5, at=9), user(7, 2, at=3), answer(8, 7), head(2)],
+        *START, user(3, 2), answer(4, 3, at=5), user(5, 2, at=3), answer(6, 5, at=9), user(7, 2, at=3), answer(8, 7),
+        head(2)],
     "below the head record the last row has no time": [*TALK, user(5, 2), timed(6, 5, ABSENT), head(2)],
     "below the head record the last row has no readable time": [*TALK, user(5, 2), timed(6, 5, "zz"), head(2)],
     "beside the head record the last row has no time": [*TALK, user(5, 2), timed(6, 5, ABSENT), head(4)],
@@ -75,8 +98,10 @@ EXACT = files({
     "an explicit head record at a fork cuts off both branches": [*TALK, *OTHER, exact(2)],
     "an explicit head record, and later a new branch below it": [*TALK, exact(2), *OTHER],
     "an explicit head record, and later rows below what was cut off": [*TALK, exact(2), *end(5, 4)],
-    "an explicit head record, then a new branch, then rows below what was cut off": [*TALK, exact(2), *end(7, 2), *end(9, 4)],
-    "an explicit head record, then rows below what was cut off, then a new branch": [*TALK, exact(2), *end(9, 4), *end(7, 2)],
+    "an explicit head record, then a new branch, then rows below what was cut off": [
+        *TALK, exact(2), *end(7, 2), *end(9, 4)],
+    "an explicit head record, then rows below what was cut off, then a new branch": [
+        *TALK, exact(2), *end(9, 4), *end(7, 2)],
     "an explicit head record, then rows above it": [*TALK, exact(2), user(9, 1, at=50), answer(10, 9, at=51)],
     "an explicit head record, then a sidechain row below it": [*TALK, exact(2), sidechain(9, 2)],
     "an explicit head record, then an attachment below it": [*TALK, exact(2), attachment(9, 2)],
@@ -86,7 +111,8 @@ EXACT = files({
     "an explicit head record, then a plain one further up": [*TALK, exact(2), head(1)],
     "an explicit head record, then a plain one between": [*TALK, exact(2), head(3)],
     "an explicit head record, then a plain one nobody knows": [*TALK, exact(2), head(LOST)],
-    "an explicit head record, a plain one nobody knows, then one for the same row": [*TALK, exact(2), head(LOST), head(2)],
+    "an explicit head record, a plain one nobody knows, then one for the same row": [
+        *TALK, exact(2), head(LOST), head(2)],
     "an explicit head record, then a plain one without a leaf": [*TALK, exact(2), head(leafUuid=ABSENT)],
     "an explicit head record, a new branch, then a plain one for the same row": [*TALK, exact(2), *OTHER, head(2)],
     "an explicit head record, a new branch, then a plain one for its end": [*TALK, exact(2), *OTHER, head(6)],
@@ -223,6 +249,4 @@ def _shuffled() -> dict[str, list[Piece]]:
     return cases
 
 
-CASES = (
-    POINTED | BELOW | EXACT | CLEARED | LAST_ROW | NOTHING_SAID | files(TIMES) | SIDECHAINS | files(_shuffled())
-)  # fmt: skip
+CASES = POINTED | BELOW | EXACT | CLEARED | LAST_ROW | NOTHING_SAID | files(TIMES) | SIDECHAINS | files(_shuffled())

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from odd_files.rows import (
-    LOST, Piece, answer, attachment, call, end, exact, files, head, local_command, result, source, text, thought, user,
-)  # fmt: skip
+    LOST,
+    Piece,
+    answer,
+    attachment,
+    call,
+    end,
+    exact,
+    files,
+    head,
+    local_command,
+    result,
+    source,
+    text,
+    thought,
+    user,
+)
 
 FIRST: list[Piece] = [user(1), answer(2, 1, [call(1)], of="m")]
 """A prompt and the first call of an answer."""
@@ -39,20 +53,25 @@ PARALLEL = files({
     "parallel calls, the second result first": [*BOTH, second(4, 3), first(5, 2), answer(6, 5)],
     "parallel calls, the first result first": [*BOTH, first(5, 2, 4), second(4, 3, 5), answer(6, 4)],
     "three parallel calls": [*THREE, third(8, 7, 8), second(4, 3, 9), first(5, 2, 10), answer(6, 5, at=11)],
-    "three parallel calls, times in another order": [*THREE, third(8, 7, 9), second(4, 3, 8), first(5, 2, 10), answer(6, 5, at=11)],
+    "three parallel calls, times in another order": [
+        *THREE, third(8, 7, 9), second(4, 3, 8), first(5, 2, 10), answer(6, 5, at=11)],
     "three parallel calls, one result after the answer": [
         *THREE, second(4, 3, 8), third(8, 7, 9), answer(6, 8, at=11), first(5, 2, 8.5), head(6)],
     "three parallel calls, two results beside the chain": [
         *THREE, first(5, 2, 8.5), third(8, 7, 9), second(4, 3, 8), answer(6, 8, at=11), head(6)],
-    "parallel calls whose results name no source": [*BOTH, user(4, 3, [result(2)]), user(5, 2, [result(1)]), answer(6, 5)],
+    "parallel calls whose results name no source": [
+        *BOTH, user(4, 3, [result(2)]), user(5, 2, [result(1)]), answer(6, 5)],
     "parallel calls, a result hangs elsewhere and names its source": [*BOTH, second(4, 1), first(5, 2), answer(6, 5)],
-    "parallel calls, a result has lost its parent and names its source": [*BOTH, second(4, LOST), first(5, 2), answer(6, 5)],
+    "parallel calls, a result has lost its parent and names its source": [
+        *BOTH, second(4, LOST), first(5, 2), answer(6, 5)],
     "parallel calls, a result beside the chain has an attachment": [
         *BOTH, second(4, 3), attachment(10, 4), first(5, 2), answer(6, 5)],
     "parallel calls, all in one line": [*BOTH, user(4, 3, [result(1)]), user(5, 4, [result(2)]), answer(6, 5)],
-    "parallel calls, all in one line, results the other way": [*BOTH, user(4, 3, [result(2)]), user(5, 4, [result(1)]), answer(6, 5)],
+    "parallel calls, all in one line, results the other way": [
+        *BOTH, user(4, 3, [result(2)]), user(5, 4, [result(1)]), answer(6, 5)],
     "parallel calls, one result after the answer": [*BOTH, second(4, 3), answer(6, 4), first(5, 2, 4.5), head(6)],
-    "parallel calls, one result after the answer, later by time": [*BOTH, second(4, 3), answer(6, 4), first(5, 2, 9), head(6)],
+    "parallel calls, one result after the answer, later by time": [
+        *BOTH, second(4, 3), answer(6, 4), first(5, 2, 9), head(6)],
     "calls of two answers, results beside each other": [
         *ONE_CALL, answer(3, 2, [call(2)]), second(4, 3), first(5, 2), answer(6, 5)],
     "calls of two answers, all in one line": [
@@ -77,7 +96,8 @@ JOINED = files({
     "a result between two rows of one answer": [
         *FIRST, user(3, 2, [result(1)]), answer(4, 3, [call(2)], of="m"), user(5, 4, [result(2)]), answer(6, 5)],
     "a result with a text between two rows of one answer": [
-        *FIRST, user(3, 2, [result(1), text("q")]), answer(4, 3, [call(2)], of="m"), user(5, 4, [result(2)]), answer(6, 5)],
+        *FIRST, user(3, 2, [result(1), text("q")]), answer(4, 3, [call(2)], of="m"), user(5, 4, [result(2)]),
+        answer(6, 5)],
     "a result and a meta row between two rows of one answer": [
         *FIRST, user(3, 2, [result(1)]), user(7, 3, "MET", isMeta=True), answer(4, 7, [call(2)], of="m"),
         user(5, 4, [result(2)]), answer(6, 5)],
@@ -93,7 +113,8 @@ BESIDE = files({
     "a row of the answer beside the end of the chain": [*SAID, part(9, 1, 1.5)],
     "a thought of the answer beside the chain": [*SAID, answer(9, 1, [thought()], of="m", at=1.5), *end(4, 2)],
     "two rows of the answer beside the chain": [*SAID, part(9, 1, 1.6), part(10, 1, 1.5), *end(4, 2)],
-    "two rows of the answer on the chain and two beside it": [*SAID, part(3, 2), part(9, 1, 2.5), part(10, 1, 3.5), *end(4, 3)],
+    "two rows of the answer on the chain and two beside it": [
+        *SAID, part(3, 2), part(9, 1, 2.5), part(10, 1, 3.5), *end(4, 3)],
     "a row of the answer beside the chain, earlier in the file": [user(1), part(9, 1, 3), part(2, 1, 2), *end(4, 2)],
     "an unanswered call of the answer beside the chain": [*SAID, answer(9, 2, [call(1)], of="m", at=2.5), *end(4, 2)],
     "an answered call of the answer beside the chain": [
@@ -106,19 +127,30 @@ BESIDE = files({
     "an answered call of the answer beside the chain, before the others": [
         user(1), answer(9, 1, [call(3)], of="m", at=1.5), user(10, 9, [result(3)], at=1.6), *FIRST[1:],
         user(3, 2, [result(1)]), answer(4, 3, [call(2)], of="m"), user(5, 4, [result(2)]), answer(6, 5), head(6)],
+    "a row of the answer beside the chain, a sidechain row of it on the chain": [
+        answer(4, None, [text("X4")], of="m", at=8, isSidechain=True), user(5, 4, at=9),
+        answer(7, 5, [text("A7"), call(3)], of="m", at=10),
+        user(8, 5, [result(1)], at=16), answer(9, 8, [thought()], of="m", at=17)],
 })  # fmt: skip
 
 STRAY_RESULTS = files({
     "a second result beside the chain": [*ONE_CALL, user(9, 2, [OFF], at=2.5), user(3, 2, [ON]), answer(4, 3)],
-    "a second result beside the chain, later by time": [*ONE_CALL, user(9, 2, [OFF], at=3.5), user(3, 2, [ON]), answer(4, 3)],
-    "a second result beside the chain, later in the file": [*ONE_CALL, user(3, 2, [ON]), answer(4, 3), user(9, 2, [OFF], at=2.5), head(4)],
-    "a second result beside the chain, much later": [*ONE_CALL, user(3, 2, [ON]), answer(4, 3), user(9, 2, [OFF], at=200), head(4)],
-    "a second result with a text beside the chain": [*ONE_CALL, user(9, 2, [OFF, text("off")], at=2.5), user(3, 2, [ON]), answer(4, 3)],
+    "a second result beside the chain, later by time": [
+        *ONE_CALL, user(9, 2, [OFF], at=3.5), user(3, 2, [ON]), answer(4, 3)],
+    "a second result beside the chain, later in the file": [
+        *ONE_CALL, user(3, 2, [ON]), answer(4, 3), user(9, 2, [OFF], at=2.5), head(4)],
+    "a second result beside the chain, much later": [
+        *ONE_CALL, user(3, 2, [ON]), answer(4, 3), user(9, 2, [OFF], at=200), head(4)],
+    "a second result with a text beside the chain": [
+        *ONE_CALL, user(9, 2, [OFF, text("off")], at=2.5), user(3, 2, [ON]), answer(4, 3)],
     "a second result with a text beside the chain, later in the file": [
         *ONE_CALL, user(3, 2, [ON]), answer(4, 3), user(9, 2, [OFF, text("off")], at=2.5), head(4)],
-    "a prompt beside the result of a call": [*ONE_CALL, user(9, 2, "dead", at=2.5), user(3, 2, [result(1)]), answer(4, 3)],
-    "a result with a text beside the chain": [*TWO_CALLS, user(9, 2, [result(2), text("dead")], at=2.5), user(3, 2, [result(1)]), answer(4, 3)],
-    "a result that hangs on the prompt of its call": [*TWO_CALLS, user(9, 1, [result(2)], at=2.5), user(3, 2, [result(1)]), answer(4, 3)],
+    "a prompt beside the result of a call": [
+        *ONE_CALL, user(9, 2, "dead", at=2.5), user(3, 2, [result(1)]), answer(4, 3)],
+    "a result with a text beside the chain": [
+        *TWO_CALLS, user(9, 2, [result(2), text("dead")], at=2.5), user(3, 2, [result(1)]), answer(4, 3)],
+    "a result that hangs on the prompt of its call": [
+        *TWO_CALLS, user(9, 1, [result(2)], at=2.5), user(3, 2, [result(1)]), answer(4, 3)],
     "a result that has lost its parent long ago": [
         *TWO_CALLS, user(9, LOST, [result(2)], at=200), user(3, 2, [result(1)]), answer(4, 3), head(4)],
     "a result that hangs on a later answer": [
@@ -143,7 +175,8 @@ PLACES = files({
         "after rows with a prompt, hung on the first prompt": [part(2, 1), user(3, 2), part(4, 3), part(9, 1)],
     }.items()
 } | {
-    "a row beside the chain after the next prompt": [user(1), part(2, 1), part(4, 2), user(5, 4), part(9, 2), answer(6, 5)],
+    "a row beside the chain after the next prompt": [
+        user(1), part(2, 1), part(4, 2), user(5, 4), part(9, 2), answer(6, 5)],
     "three rows beside the chain, before, between and after": [
         user(1), part(9, 1), part(2, 1), part(10, 1), part(4, 2), part(11, 4), user(5, 4), answer(6, 5)],
     "two rows beside the chain, one on the other": [

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from odd_files.rows import (
-    ABSENT, LOST, START, TALK, Piece, Row, answer, attachment, end, exact, files, head, row, system, user, uuid,
-)  # fmt: skip
+    ABSENT,
+    LOST,
+    START,
+    TALK,
+    Piece,
+    Row,
+    answer,
+    attachment,
+    end,
+    exact,
+    files,
+    head,
+    row,
+    system,
+    user,
+    uuid,
+)
 
 
 def plain(*rows: Row) -> list[Piece]:
@@ -13,11 +30,9 @@ def plain(*rows: Row) -> list[Piece]:
     return [{name: piece[name] for name in needed if name in piece} for piece in rows]
 
 
-def four(**fields: object) -> list[Piece]:
+def four(**fields: Any) -> list[Piece]:
     """U1, A2, U3, A4 with the same odd field in each row."""
-    return [
-        user(1, **fields), answer(2, 1, **fields), user(3, 2, **fields), answer(4, 3, **fields)
-    ]  # fmt: skip
+    return [user(1, **fields), answer(2, 1, **fields), user(3, 2, **fields), answer(4, 3, **fields)]
 
 
 def progress(number: int, parent: int | None, at: float) -> Piece:
@@ -40,7 +55,8 @@ LOST_PARENTS = files({
     "a lost parent, a row of the same time before it": [*START, user(5, 2, at=3), *ORPHANS],
     "a lost parent, a row of the same time after it": [*START, *ORPHANS, user(5, 2, at=3), head(4)],
     "a lost parent, two rows of one time before it": [*START, user(5, 1, at=2.5), user(6, 1, at=2.5), *ORPHANS],
-    "a lost parent, two rows of one time before it, the other way": [*START, user(6, 1, at=2.5), user(5, 1, at=2.5), *ORPHANS],
+    "a lost parent, two rows of one time before it, the other way": [
+        *START, user(6, 1, at=2.5), user(5, 1, at=2.5), *ORPHANS],
     "a lost parent, every other row newer": [user(1, at=10), answer(2, 1, at=11), *ORPHANS],
     "a lost parent, its own child the newest row": [*START, user(3, LOST, at=3), answer(4, 3, at=2.9)],
     "a lost parent, a sidechain row the newest": [*START, user(7, 1, at=2.5, isSidechain=True), *ORPHANS],
@@ -61,7 +77,8 @@ WALKED_THROUGH = files({
     "a progress row in the chain": [*START, progress(7, 2, 2.2), *FAR],
     "two progress rows in the chain": [
         *START, progress(7, 2, 2.2), progress(8, 7, 2.3), user(3, 8, at=30), answer(4, 3, at=31)],
-    "a progress row in the chain stands after its child": [*START, user(3, 7, at=30), progress(7, 2, 29), answer(4, 3, at=31)],
+    "a progress row in the chain stands after its child": [
+        *START, user(3, 7, at=30), progress(7, 2, 29), answer(4, 3, at=31)],
     "a progress row in the chain has lost its parent": [*START, progress(7, LOST, 2.2), *FAR],
     "a progress row in the chain has no parent": [*START, progress(7, None, 2.2), *NEAR],
     "a row of an unknown type in the chain": [*START, row(7, 2, "zzz", at=2.2), *NEAR],
@@ -72,7 +89,8 @@ WALKED_THROUGH = files({
     "a sidechain row in the chain": [*START, user(7, 2, "S7", at=2.5, isSidechain=True), *FAR],
     "a user row without a message in the chain": [*START, user(3, 2, at=60, message=ABSENT), answer(4, 3, at=120)],
     "a user row with a null message in the chain": [*START, user(3, 2, at=60, message=None), answer(4, 3, at=120)],
-    "a user row with a string for a message in the chain": [*START, user(3, 2, at=60, message="str"), answer(4, 3, at=120)],
+    "a user row with a string for a message in the chain": [
+        *START, user(3, 2, at=60, message="str"), answer(4, 3, at=120)],
     "a user row with null content in the chain": [*START, user(3, 2, None, at=60), answer(4, 3, at=120)],
     "a user row with empty content in the chain": [*START, user(3, 2, [], at=60), answer(4, 3, at=120)],
     "an answer with null content in the chain": [
@@ -86,7 +104,8 @@ WALKED_THROUGH = files({
 
 CYCLES = files({
     "two rows name each other": [user(1), answer(2, 3), user(3, 2), answer(4, 3)],
-    "two rows name each other, long after the first": [user(1), answer(2, 3, at=20), user(3, 2, at=30), answer(4, 3, at=40)],
+    "two rows name each other, long after the first": [
+        user(1), answer(2, 3, at=20), user(3, 2, at=30), answer(4, 3, at=40)],
     "the last two rows name each other": [*START, user(3, 4), answer(4, 3)],
     "the last two rows name each other, long after the rest": [*START, user(3, 4, at=30), answer(4, 3, at=40)],
     "all rows stand in one cycle": [user(1, 4), answer(2, 1), *end(3, 2)],

@@ -52,7 +52,9 @@ def row(number: int, parent: int | None, kind: str, *, at: float | None = None, 
     return {name: value for name, value in whole.items() if value is not ABSENT}
 
 
-def user(number: int, parent: int | None = None, content: Any = ABSENT, *, at: float | None = None, **fields: Any) -> Row:
+def user(
+    number: int, parent: int | None = None, content: Any = ABSENT, *, at: float | None = None, **fields: Any
+) -> Row:
     """A prompt, or the results of calls."""
     message = {"role": "user", "content": f"U{number}" if content is ABSENT else content}
     return row(number, parent, "user", at=at, **({"message": message} | fields))

@@ -1,8 +1,8 @@
 """Lines to rows and back, byte for byte.
 
-A line goes through `msgspec` first. What that refuses - a lone surrogate, NaN, a byte-order mark, bad UTF-8, a field of an
-unexpected type - goes through `json` of the standard library, and what that refuses is taken apart by a scanner: cut off,
-several values on one line, a run of NULs. No line is ever dropped.
+A line goes through `msgspec` first. What that refuses - a lone surrogate, NaN, a byte-order mark, bad UTF-8, a field of
+an unexpected type - goes through `json` of the standard library, and what that refuses is taken apart by a scanner: cut
+off, several values on one line, a run of NULs. No line is ever dropped.
 """
 
 from __future__ import annotations
@@ -15,22 +15,29 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from clew.errors import DamagedData
-from clew.records.json_text import End, Scanner, scan, top_level
+from clew.records.json_text import End, Scanner, loads, scan, scan_shallow, top_level
 from clew.records.line import LINE_BYTES_MAX, Line
 from clew.records.record import BOM, Blank, Malformed, MessageHead, Record, Row
 
 JOIN_LINES_MAX = 10_000
 """A record written over several lines may have so many; beyond it the lines stand alone."""
 JOIN_WASTE_MAX = 20_000
-"""So many lines may be scanned in vain for such records in one log; then no more are looked for, so that time stays linear."""
+"""So many lines of a log may be scanned in vain for such records; then no more are looked for, and time stays linear.
+"""
+JOIN_WASTE_BYTES_MAX = LINE_BYTES_MAX
+"""And so many bytes."""
 RECOVERY_TRIES_MAX = 64
 """At so many places of a broken line a whole record is looked for."""
 RECOVERY_BYTES_MAX = 64 * 1024 * 1024
 """So many bytes of a broken line are scanned for whole records, all tries together."""
+RECOVERY_PASSES_MAX = 8
+"""And so many times its own size, so that many short lines cost no more than a long one."""
 
 _decode_fast = msgspec.json.Decoder(Record).decode
 _JSON_SPACE = b" \t\r\n"
-_RECORD_START = re.compile(rb'\{[ \t]*"(?:type|uuid|parentUuid|sessionId|isSidechain|logicalParentUuid|messageId)"[ \t]*:')
+_RECORD_START = re.compile(
+    rb'\{[ \t]*"(?:type|uuid|parentUuid|sessionId|isSidechain|logicalParentUuid|messageId)"[ \t]*:'
+)
 _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Record) if field.name != "line"}
 _IDS = frozenset({"uuid", "parentUuid", "leafUuid"})
 _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -38,12 +45,18 @@ _REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def decode(line: Line) -> Row:
     """What one line is. Never raises; `encode` gives the same bytes again."""
-    try:
-        record = _decode_fast(line.data)
-    except _REFUSED:
+    record = _try_fast(line.data)
+    if record is None or record.type is None:
         return _decode_odd(line)
     record.line = line
     return record
+
+
+def _try_fast(data: bytes) -> Record | None:
+    try:
+        return _decode_fast(data)
+    except _REFUSED:
+        return None
 
 
 def decode_lines(lines: Iterable[Line]) -> Iterator[Row]:
@@ -52,10 +65,10 @@ def decode_lines(lines: Iterable[Line]) -> Iterator[Row]:
     The real client reads a JSON object that was written over several lines, so these are joined into one record whose
     line is all of them. The bytes of all rows, one after the other, are the bytes of all lines.
     """
-    waste = 0
+    wasted_lines = wasted_bytes = 0
     waiting: deque[Line] = deque()
     source = iter(lines)
-    fast = _decode_fast
+    fast, record = _decode_fast, None
     while True:
         if waiting:
             line = waiting.popleft()
@@ -64,20 +77,25 @@ def decode_lines(lines: Iterable[Line]) -> Iterator[Row]:
                 line = next(source)
             except StopIteration:
                 return
+        # The same as `decode`, written out: a call for every line costs a tenth of the whole.
         try:
             record = fast(line.data)
         except _REFUSED:
-            row = _decode_odd(line)
-            if isinstance(row, Malformed) and row.reason == REASON_OPEN and waste < JOIN_WASTE_MAX:
-                joined = _join(line, waiting, source)
-                if joined is None:
-                    waste += len(waiting) + 1
-                else:
-                    row = joined
-            yield row
-        else:
+            record = None
+        if record is not None and record.type is not None:
             record.line = line
             yield record
+            continue
+        row = _decode_odd(line)
+        may_join = wasted_lines < JOIN_WASTE_MAX and wasted_bytes < JOIN_WASTE_BYTES_MAX
+        if may_join and isinstance(row, Malformed) and row.reason == REASON_OPEN:
+            joined = _join(line, waiting, source)
+            if isinstance(joined, _InVain):
+                wasted_lines += joined.lines
+                wasted_bytes += joined.size
+            else:
+                row = joined
+        yield row
 
 
 def encode(row: Row) -> bytes:
@@ -99,35 +117,41 @@ REASON_UNTERMINATED = "torn, or still being written: the last line has no newlin
 
 def _decode_odd(line: Line) -> Row:
     if not line.is_held:
-        return Malformed(line, f"longer than {LINE_BYTES_MAX // 2**20} MiB: {line.size} bytes, kept as a range")
+        return Malformed(line, f"too long to be held in memory: {line.size} bytes, kept as a range")
     data = line.data
     text = data.removeprefix(BOM)
     if not text.strip(_JSON_SPACE):
         return Blank(line)
     try:
-        value = json.loads(text.decode("utf-8", "replace"))
+        value = loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return _take_apart(line, text)
     if not isinstance(value, dict):
         return Malformed(line, f"not an object: a JSON {_kind(value)}")
-    return _tolerant(value, line)
+    return _tolerant(value, line) if value else Malformed(line, "not a record: an object without any field")
 
 
 def _tolerant(value: dict[str, object], line: Line) -> Record:
     """A record from an object whose fields may be of any type: what does not fit keeps its default."""
     record = Record(line=line)
     for name, field in _FIELDS.items():
+        inner = value.get(name)
+        if inner is None and name != "leafUuid":
+            continue
+        if name == "message" and isinstance(inner, dict):
+            message_id, role = inner.get("id"), inner.get("role")
+            record.message = MessageHead(
+                message_id if isinstance(message_id, str) else None, role if isinstance(role, str) else None
+            )
+            continue
         if name not in value:
             continue
         try:
-            setattr(record, field.name, msgspec.convert(value[name], field.type))
+            setattr(record, field.name, msgspec.convert(inner, field.type))
         except (msgspec.ValidationError, RecursionError):
-            inner = value[name]
-            if name == "message" and isinstance(inner, dict):
-                record.message = MessageHead(*(v if isinstance(v := inner.get(k), str) else None for k in ("id", "role")))
-            elif name in _IDS and inner not in (0, ""):
+            if name in _IDS and inner not in (0, ""):
                 # The client compares ids whatever their type is: 5 and 5 are the same row.
-                setattr(record, field.name, json.dumps(inner))
+                setattr(record, field.name, _id_text(inner))
     return record
 
 
@@ -141,7 +165,10 @@ def _take_apart(line: Line, text: bytes) -> Row:
         first = _one(bare[:at], line)
         rest = bare[at:].strip(_JSON_SPACE)
         if not rest:
-            return first if first is not None else Malformed(line, "not an object: a JSON array")
+            if first is None:
+                return Malformed(line, f"not an object: a JSON {'array' if bare.startswith(b'[') else 'value'}")
+            first.line = line
+            return first
         others = _whole_records(rest, line)
         found = (first, *others) if first is not None else others
         if first is None:
@@ -162,7 +189,9 @@ def _after_nuls(line: Line, bare: bytes) -> Malformed:
     count = len(bare) - len(rest)
     if not rest.strip(_JSON_SPACE + b"\x00"):
         return Malformed(line, f"{count} NUL bytes and nothing else")
-    whole = _one(rest.rstrip(b"\x00"), line) if rest.startswith(b"{") else None
+    end, at = scan(rest)
+    is_alone = end is End.WHOLE and not rest[at:].strip(_JSON_SPACE + b"\x00")
+    whole = _one(rest[:at], line) if is_alone else None
     if whole is not None:
         return Malformed(line, f"{count} NUL bytes before the record", loaded=(whole,), recoverable=(whole,))
     return Malformed(line, f"{count} NUL bytes before a broken record", recoverable=_whole_records(rest, line))
@@ -181,7 +210,7 @@ def _one(text: bytes, line: Line) -> Record | None:
 
 def _one_odd(text: bytes, place: Line) -> Record | None:
     try:
-        value: object = json.loads(text.decode("utf-8", "replace"))
+        value: object = loads(text.decode("utf-8", "replace"))
     except RecursionError:
         value = _deep(text)
     except ValueError:
@@ -189,30 +218,42 @@ def _one_odd(text: bytes, place: Line) -> Record | None:
     return _tolerant(value, place) if isinstance(value, dict) else None
 
 
+def _id_text(value: object) -> str | None:
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        return None
+
+
 def _deep(text: bytes) -> dict[str, object] | None:
     """The placing fields of an object that nests deeper than Python's parsers go (about 1,000 levels)."""
-    if scan(text)[0] is not End.WHOLE or not text.lstrip(_JSON_SPACE).startswith(b"{"):
+    if not text.startswith(b"{"):
         return None
     value: dict[str, object] = {}
     for name, raw in top_level(text).items():
         if name in _FIELDS:
             try:
-                value[name] = json.loads(raw.decode("utf-8", "replace"))
+                value[name] = loads(raw.decode("utf-8", "replace"))
             except RecursionError:
-                value[name] = {k: json.loads(v) for k, v in top_level(raw).items() if k in ("id", "role") and v[:1] == b'"'}
+                if name != "message":
+                    continue
+                inner = top_level(raw)
+                texts = {key: inner[key] for key in ("id", "role") if inner.get(key, b"").startswith(b'"')}
+                value[name] = {key: loads(text.decode("utf-8", "replace")) for key, text in texts.items()}
     return value
 
 
 def _whole_records(text: bytes, line: Line) -> tuple[Record, ...]:
-    """Whole records that stand somewhere in a broken text, in order."""
+    """Whole records that stand somewhere in a broken text, in order. One that nests very deeply is not found."""
     found: list[Record] = []
+    decoded = text.decode("latin-1")
     at = scanned = 0
     for _ in range(RECOVERY_TRIES_MAX):
         match = _RECORD_START.search(text, at)
-        if match is None or scanned > RECOVERY_BYTES_MAX:
+        if match is None or scanned > min(RECOVERY_BYTES_MAX, RECOVERY_PASSES_MAX * len(text)):
             break
         at = match.start()
-        end, stop = scan(text, at)
+        end, stop = scan_shallow(text, decoded, at)
         scanned += stop - at
         record = _one(text[at:stop], line) if end is End.WHOLE else None
         if record is not None and _is_row(record):
@@ -229,8 +270,15 @@ def _is_row(record: Record) -> bool:
     return record.type is not None and bool(placed or record.type.startswith("file-history-"))
 
 
-def _join(line: Line, waiting: deque[Line], source: Iterator[Line]) -> Row | None:
-    """Goes on with an open record over the lines that follow. Returns None when they do not complete it.
+class _InVain(msgspec.Struct):
+    """What was read for a record over several lines that is none."""
+
+    lines: int
+    size: int
+
+
+def _join(line: Line, waiting: deque[Line], source: Iterator[Line]) -> Row | _InVain:
+    """Goes on with an open record over the lines that follow, which may not complete it.
 
     Lines read from `source` in vain are left in `waiting`, in order.
     """
@@ -254,7 +302,7 @@ def _join(line: Line, waiting: deque[Line], source: Iterator[Line]) -> Row | Non
         data = b"".join(pieces)
         return _decode_odd(Line(data, line.position, line.number, len(data)))
     waiting.extendleft(reversed(seen))
-    return None
+    return _InVain(len(seen) + 1, size)
 
 
 def _kind(value: object) -> str:

@@ -19,21 +19,15 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class MessageHead(msgspec.Struct, gc=False):
-    """The two fields of an API message that decide where a row belongs."""
+    """The fields of an API message that decide where a row belongs, and its content as it stands in the line."""
 
     id: str | None = None
     role: str | None = None
+    content: msgspec.Raw = msgspec.Raw(b"")
+    """Empty where the line had to be read by the tolerant parser; `Record.content()` knows."""
 
 
-class _Message(msgspec.Struct, gc=False):
-    content: JsonValue = None
-
-
-class _Content(msgspec.Struct, gc=False):
-    message: _Message | None = None
-
-
-_content_of = msgspec.json.Decoder(_Content).decode
+_decode_any = msgspec.json.Decoder().decode
 
 
 class Record(msgspec.Struct, gc=False, rename="camel"):
@@ -74,12 +68,16 @@ class Record(msgspec.Struct, gc=False, rename="camel"):
 
     def content(self) -> JsonValue:
         """`message.content` without decoding the rest of the row, in strings that can be sent: no lone surrogates."""
-        try:
-            found = _content_of(self.raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            message = self.body().get("message")
-            return sendable(message.get("content")) if isinstance(message, dict) else None
-        return found.message.content if found.message else None
+        head = self.message
+        if head is None:
+            return None
+        if len(head.content):
+            try:
+                return cast(JsonValue, _decode_any(head.content))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                pass
+        message = self.body().get("message")
+        return sendable(message.get("content")) if isinstance(message, dict) else None
 
     def view(self) -> View:
         """The row as the typed view of its type; an unknown type as `Unknown`."""

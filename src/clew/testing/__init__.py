@@ -1,0 +1,38 @@
+"""Helpers for tests of programs that read or write sessions; clew's own tests use them.
+
+    clew.testing.corpus        rows of a session as the client writes them, and a config directory made of them
+    clew.testing.strategies    hypothesis strategies for records, sessions and broken lines (needs `clew[testing]`)
+
+Everything public in both can be imported from here. Nothing is loaded before it is used, so `clew.testing.corpus` needs
+no hypothesis.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_MODULES: dict[str, tuple[str, ...]] = {
+    "clew.testing.corpus": (
+        "SessionDraft", "assistant", "attachment", "boundary", "head", "lines_of", "queued_prompt", "text",
+        "thinking", "to_bytes", "tool_result", "tool_use", "user", "write_session", "write_subagent",
+    ),
+    "clew.testing.strategies": (
+        "blocks", "branched_sessions", "broken_lines", "byte_soup", "compacted_sessions", "damaged_sessions",
+        "json_lines", "json_objects", "json_values", "parallel_sessions", "records", "sessions", "straight_sessions",
+        "words",
+    ),
+}  # fmt: skip
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_PLACES)
+
+
+def __getattr__(name: str) -> object:
+    module = _PLACES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PLACES])

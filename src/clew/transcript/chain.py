@@ -1,35 +1,24 @@
 """The chain: the records from the root to a row, as the client puts them in order.
 
-    walk up        parents; a compaction boundary ends it; a lost parent is repaired
+    walk up        by parents, to the root or to a compaction boundary (clew.transcript.walk)
     put back       what parallel tool calls left beside the chain
 
-**A lost parent** (unknown, or in a cycle) is replaced by the newest row that is at most five seconds older, wherever it
-stands; with none, the conversation starts there. **Parallel calls** fork the chain, because each result hangs on the row of its own call
-and the next row on the result that came last; the other rows of the same answer and their results are put back by file order.
+Parallel calls fork the chain, because each result hangs on the row of its own call and the next row on the result that came
+last. The other rows of the same answer and their results are put back by file order.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
 from clew.records.record import Record
 from clew.transcript.links import Links, links_of
-from clew.transcript.times import milliseconds
 from clew.transcript.tree import Tree
-
-REPAIR_MS = 5_000
-"""So much older may the row be that takes the place of a lost parent (measured: 5.000 s yes, 5.001 s no)."""
-
-
-class Repair(msgspec.Struct, frozen=True):
-    """A row whose parent was lost, and the row it was hung on; None: the conversation starts there."""
-
-    uuid: str
-    lost: str
-    onto: str | None
+from clew.transcript.walk import Repair, walk_up
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -45,95 +34,25 @@ def chain_to(tree: Tree, leaf: str | None, links: Links | None = None) -> Chain:
     links = links_of(tree) if links is None else links
     if leaf is None or leaf not in links:
         return Chain([], [], frozenset())
-    walked, repairs = _walk(links, leaf)
+    repairs: list[Repair] = []
+    walked = list(walk_up(links, leaf, repairs))
+    walked.reverse()
     whole, put_back = _put_back(links, walked)
     return Chain([tree.records[uuid] for uuid in whole], repairs, put_back)
 
 
-def _walk(links: Links, leaf: str) -> tuple[list[str], list[Repair]]:
-    """Uuids from the root to the leaf."""
-    records, parents = links.tree.records, links.parents
-    walked: list[str] = []
-    seen: set[str] = set()
-    repairs: list[Repair] = []
-    elder: _Elders | None = None
-    at: str | None = leaf
-    while at is not None:
-        walked.append(at)
-        seen.add(at)
-        record = records[at]
-        if record.subtype == "compact_boundary" and record.type == "system":
-            break
-        parent = parents[at]
-        if parent is not None and (parent in seen or parent not in parents):
-            if elder is None:
-                elder = _Elders(links)
-            lost, parent = parent, elder.before(record, seen)
-            repairs.append(Repair(at, lost, parent))
-        at = parent
-    walked.reverse()
-    return walked, repairs
-
-
-class _Elders:
-    """Rows by time, to find the newest one before a moment. Rows already taken are skipped for good, so all searches are linear."""
-
-    def __init__(self, links: Links) -> None:
-        timed = []
-        for place, uuid in enumerate(links.parents):
-            record = links.tree.records[uuid]
-            when = milliseconds(record.timestamp)
-            if when is not None and not record.is_sidechain:
-                # Of rows of the same millisecond the client takes the one that stands first.
-                timed.append((when, -place, uuid))
-        timed.sort()
-        self._parents = links.parents
-        self._below: set[str] = set()
-        self._times = [when for when, _, _ in timed]
-        self._uuids = [uuid for _, _, uuid in timed]
-        self._lower = list(range(len(timed)))
-
-    def before(self, record: Record, taken: set[str]) -> str | None:
-        moment = milliseconds(record.timestamp)
-        if moment is None:
-            return None
-        at = bisect_right(self._times, moment) - 1
-        passed = []
-        while at >= 0 and (self._uuids[at] in taken or self._leads_to(self._uuids[at], taken)):
-            passed.append(at)
-            at = self._lower[at] - 1 if self._lower[at] < at else at - 1
-        for place in passed:
-            self._lower[place] = at + 1
-        return self._uuids[at] if at >= 0 and moment - self._times[at] <= REPAIR_MS else None
-
-
-    def _leads_to(self, uuid: str, taken: set[str]) -> bool:
-        """Whether the row hangs under one that is taken: hanging that one on it would make a ring.
-
-        The rows on such a way are remembered; the rows on another way are about to be walked by the chain itself.
-        """
-        way: list[str] = []
-        at: str | None = uuid
-        seen: set[str] = set()
-        while at is not None and at in self._parents and at not in seen:
-            if at in taken or at in self._below:
-                self._below.update(way)
-                return True
-            seen.add(at)
-            way.append(at)
-            at = self._parents[at]
-        return False
-
-
 def _put_back(links: Links, walked: list[str]) -> tuple[list[str], frozenset[str]]:
     """Adds the rows beside the chain that belong to its answers: other rows of one message id, and results of its calls."""
-    tree, on_chain = links.tree, set(walked)
+    tree = links.tree
+    start = tree.ordinals[walked[0]] if walked[0] in tree.boundaries else 0
+    places = _Places(tree, walked)
     after: dict[str, list[str]] = {}
     placed: set[str] = set()
     for group in _groups(tree, walked):
-        beside = [uuid for uuid in group.beside if uuid not in placed and uuid in links and uuid not in on_chain]
-        placed.update(beside)
-        _place(tree, group.on_chain, beside, after)
+        for uuid in group.beside:
+            if uuid not in placed and uuid in links and tree.ordinals[uuid] > start:
+                placed.add(uuid)
+                after.setdefault(places.place(uuid, group.on_chain), []).append(uuid)
     if not placed:
         return walked, frozenset()
     whole = []
@@ -143,82 +62,138 @@ def _put_back(links: Links, walked: list[str]) -> tuple[list[str], frozenset[str
     return whole, frozenset(placed)
 
 
+class _Places:
+    """Where a row beside the chain goes, by its place in the file.
+
+    Between two rows of its answer it goes where it stands in the file; else behind the last of them, or behind the first when
+    it was written before all of them.
+    """
+
+    def __init__(self, tree: Tree, walked: list[str]) -> None:
+        self._ordinals = tree.ordinals
+        self._walked = walked
+        self._chain = [tree.ordinals[uuid] for uuid in walked]
+        self._is_in_order = all(one < two for one, two in pairwise(self._chain))
+
+    def place(self, uuid: str, answer: list[str]) -> str:
+        ordinal = self._ordinals[uuid]
+        before = bisect_right(answer, ordinal, key=self._ordinals.__getitem__)
+        if 0 < before < len(answer) and self._is_in_order:
+            return self._walked[bisect_right(self._chain, ordinal) - 1]
+        return answer[max(before - 1, 0)]
+
+
 class _Group(msgspec.Struct):
     """One answer of the model: its rows and the results of its calls, on the chain and beside it."""
 
     on_chain: list[str]
     beside: list[str]
+    """Both in file order."""
 
 
 def _groups(tree: Tree, walked: list[str]) -> Iterator[_Group]:
     """The answers of the chain that have something beside it."""
-    records, children = tree.records, tree.children
     on_chain = set(walked)
-    by_source, by_call = _results(tree, on_chain, walked)
+    strays = _Strays(tree, walked, on_chain)
     done: set[str] = set()
     for uuid in walked:
-        record = records[uuid]
+        record = tree.records[uuid]
         if record.type != "assistant" or uuid in done:
             continue
         message_id = record.message.id if record.message else None
-        rows = dict.fromkeys(tree.siblings.get(message_id, ()) if message_id else (uuid,))
-        rows = {row: None for row in rows if records[row].type == "assistant"}
-        done.update(rows)
-        results = dict.fromkeys(
-            result
-            for row in rows
-            for result in (*children.get(row, ()), *by_source.get(row, ()), *by_call.get(row, ()))
-            if _is_result(records[result])
-        )
-        members = [*rows, *results]
+        rows = tree.siblings.get(message_id, ()) if message_id else (uuid,)
+        members = {row: None for row in rows if tree.records[row].type == "assistant"}
+        done.update(members)
+        if not strays.may_answer(members) and not _has_something_beside(tree, members, on_chain):
+            continue
+        calls = {call for row in members for call in call_ids(tree.records[row])}
+        if calls:
+            _add_results(tree, members)
+            strays.answer(calls, members)
+            _add_followers(tree, members)
         beside = [member for member in members if member not in on_chain]
         if beside:
-            yield _Group([m for m in members if m in on_chain], sorted(beside, key=tree.ordinals.__getitem__))
+            answer = sorted((m for m in members if m in on_chain), key=tree.ordinals.__getitem__)
+            yield _Group(answer, sorted(beside, key=tree.ordinals.__getitem__))
 
 
-def _place(tree: Tree, on_chain: Iterable[str], beside: list[str], after: dict[str, list[str]]) -> None:
-    """Each row beside the chain goes after the last row of its answer that stands before it in the file, else after the first."""
-    anchors = sorted(on_chain, key=tree.ordinals.__getitem__)
-    places = [tree.ordinals[anchor] for anchor in anchors]
-    for uuid in beside:
-        at = bisect_right(places, tree.ordinals[uuid]) - 1
-        after.setdefault(anchors[max(at, 0)], []).append(uuid)
+def _has_something_beside(tree: Tree, rows: dict[str, None], on_chain: set[str]) -> bool:
+    """Whether any row that could belong to the answer stands beside the chain; most answers have none, and are done."""
+    children, records = tree.children, tree.records
+    waiting = list(rows)
+    while waiting:
+        uuid = waiting.pop()
+        if uuid not in on_chain:
+            return True
+        is_call = uuid in rows
+        for child in children.get(uuid, ()):
+            if (is_call and records[child].type == "user" and child not in rows) or _is_of_the_client(records[child]):
+                waiting.append(child)
+    return False
 
 
-def _results(tree: Tree, on_chain: set[str], walked: list[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Result rows beside the chain by the assistant row they name as their source, and by the open call they answer."""
-    by_source: dict[str, list[str]] = {}
-    loose: list[str] = []
-    for uuid, record in tree.records.items():
-        if record.type == "user" and uuid not in on_chain:
-            loose.append(uuid)
-            if record.source_tool_assistant_uuid:
-                by_source.setdefault(record.source_tool_assistant_uuid, []).append(uuid)
-    return by_source, _answers_to_open_calls(tree, loose, walked) if loose else {}
+def _add_results(tree: Tree, members: dict[str, None]) -> None:
+    """Adds the results that hang on the rows of an answer."""
+    for row in list(members):
+        for child in tree.children.get(row, ()):
+            if _is_result(tree.records[child]):
+                members[child] = None
 
 
-def _answers_to_open_calls(tree: Tree, loose: list[str], walked: list[str]) -> dict[str, list[str]]:
-    calls: dict[str, str] = {}
-    answered: set[str] = set()
-    for uuid in walked:
-        record = tree.records[uuid]
-        if record.type == "assistant":
-            for row in tree.siblings.get(record.message.id or "", (uuid,)) if record.message else (uuid,):
-                calls.update((call, uuid) for call in call_ids(tree.records[row]))
-        elif record.type == "user":
-            answered.update(result_ids(record))
-    open_calls = {call: uuid for call, uuid in calls.items() if call not in answered}
-    found: dict[str, list[str]] = {}
-    if open_calls:
-        for uuid in loose:
-            for call in result_ids(tree.records[uuid]):
-                if call in open_calls:
-                    found.setdefault(open_calls[call], []).append(uuid)
-    return found
+def _add_followers(tree: Tree, members: dict[str, None]) -> None:
+    """Adds what the client itself wrote under an answer and its results."""
+    waiting = list(members)
+    while waiting:
+        for child in tree.children.get(waiting.pop(), ()):
+            if child not in members and _is_of_the_client(tree.records[child]):
+                members[child] = None
+                waiting.append(child)
+
+
+def _is_of_the_client(record: Record) -> bool:
+    """Whether the client wrote this row by itself: no prompt, no answer, and no compaction."""
+    if record.is_sidechain:
+        return False
+    if record.type == "user":
+        return record.is_meta is True
+    return record.type == "attachment" or (record.type == "system" and record.subtype != "compact_boundary")
+
+
+class _Strays:
+    """Results beside the chain that hang on nothing of their answer: they count where a call would be open without them."""
+
+    def __init__(self, tree: Tree, walked: list[str], on_chain: set[str]) -> None:
+        self._records = tree.records
+        self._by_call: dict[str, list[str]] = {}
+        self._rows: set[str] = set()
+        self._answered: set[str] = set()
+        for uuid, record in tree.records.items():
+            if uuid not in on_chain and record.type == "user":
+                for call in result_ids(record):
+                    self._by_call.setdefault(call, []).append(uuid)
+        for uuid in walked if self._by_call else ():
+            record = tree.records[uuid]
+            if record.type == "assistant":
+                if any(call in self._by_call for call in call_ids(record)):
+                    self._rows.add(uuid)
+            elif record.type == "user":
+                self._answered.update(call for call in result_ids(record) if call in self._by_call)
+
+    def may_answer(self, rows: dict[str, None]) -> bool:
+        """Whether a call in one of these rows of the chain has a result beside it."""
+        return not self._rows.isdisjoint(rows)
+
+    def answer(self, calls: set[str], members: dict[str, None]) -> None:
+        """Adds the strays that answer calls of an answer which neither the chain nor the rows found so far answer."""
+        wanted = {call for call in calls if call in self._by_call and call not in self._answered}
+        if wanted:
+            wanted -= {call for member in members for call in result_ids(self._records[member])}
+        for call in wanted:
+            members.update(dict.fromkeys(self._by_call[call]))
 
 
 def _is_result(record: Record) -> bool:
-    return record.type == "user" and b'"tool_result"' in record.raw and bool(result_ids(record))
+    return record.type == "user" and bool(result_ids(record))
 
 
 def call_ids(record: Record) -> list[str]:
@@ -231,15 +206,29 @@ def result_ids(record: Record) -> list[str]:
     return _ids(record, b'"tool_result"', "tool_result", "tool_use_id")
 
 
+class _Ids(msgspec.Struct, gc=False):
+    type: str | None = None
+    id: str | None = None
+    tool_use_id: str | None = None
+
+
+_decode_ids = msgspec.json.Decoder(str | list[_Ids]).decode
+
+
 def _ids(record: Record, mark: bytes, kind: str, field: str) -> list[str]:
     # Most rows hold no call; a look at the bytes saves decoding them. Every writer seen spells the name without escapes.
-    if mark not in record.raw:
+    if mark not in record.raw or record.message is None:
         return []
+    try:
+        blocks = _decode_ids(record.message.content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _odd_ids(record, kind, field)
+    if isinstance(blocks, str):
+        return []
+    return [value for block in blocks if block.type == kind and (value := getattr(block, field)) is not None]
+
+
+def _odd_ids(record: Record, kind: str, field: str) -> list[str]:
     content = record.content()
-    found = []
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") == kind:
-            value = block.get(field)
-            if isinstance(value, str):
-                found.append(value)
-    return found
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return [value for block in blocks if block.get("type") == kind and isinstance(value := block.get(field), str)]

@@ -18,9 +18,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from clew.records.record import Record
 from clew.transcript.links import Links, links_of
 from clew.transcript.times import milliseconds
 from clew.transcript.tree import MESSAGE_TYPES, Tree
+from clew.transcript.walk import walk_up
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -43,13 +45,14 @@ def find_head(tree: Tree, links: Links | None = None) -> Head:
         head = Head(last, "the last row of the file")
     if head.uuid is None:
         return head
-    spoken = next(_spoken_above(links, head.uuid), None)
+    spoken = _said_above(links, head.uuid)
     if spoken is None:
-        newest = _newest_leaf(tree, links)
+        newest = _newest_leaf(links)
         if newest is None:
-            return head if any(record.type in MESSAGE_TYPES for record in tree.records.values()) else _refuse_bare(tree)
-        head, spoken = Head(newest, "the newest leaf: nothing is said above the last row"), newest
-        spoken = next(_spoken_above(links, newest), newest)
+            spoken_types = any(record.type in MESSAGE_TYPES for record in tree.records.values())
+            return _refuse("nothing said leads to the last row") if spoken_types else head
+        leaf, spoken = newest
+        head = Head(leaf, "the newest leaf: nothing is said above the last row")
     record = tree.records[spoken]
     if record.is_sidechain:
         return _refuse("the last row said belongs to a sidechain")
@@ -60,10 +63,6 @@ def find_head(tree: Tree, links: Links | None = None) -> Head:
 
 def _refuse(why: str) -> Head:
     return Head(None, why, refused=True)
-
-
-def _refuse_bare(tree: Tree) -> Head:
-    return Head(tree.last, "nothing is said in this log") if tree.records else _refuse("no prompt or answer")
 
 
 def _pointed(tree: Tree, links: Links) -> Head | None:
@@ -118,25 +117,42 @@ def _latest_below(tree: Tree, links: Links, last: str) -> str:
     return best
 
 
-def _spoken_above(links: Links, uuid: str) -> Iterator[str]:
-    """Prompts and answers from `uuid` upwards."""
-    at: str | None = uuid
-    seen: set[str] = set()
-    while at is not None and at in links and at not in seen:
-        seen.add(at)
-        if links.tree.records[at].type in MESSAGE_TYPES:
-            yield at
-        at = links.parents[at]
+def _said_above(links: Links, uuid: str) -> str | None:
+    """The nearest prompt or answer from `uuid` upwards."""
+    return next((at for at in walk_up(links, uuid, []) if _is_said(links.tree.records[at])), None)
 
 
-def _newest_leaf(tree: Tree, links: Links) -> str | None:
-    """The prompt or answer with the latest timestamp that nothing hangs on."""
-    named = set(links.parents.values())
+def _is_said(record: Record) -> bool:
+    return record.type in MESSAGE_TYPES and record.message is not None
+
+
+def _newest_leaf(links: Links) -> tuple[str, str] | None:
+    """The leaf under the latest prompt or answer, and that prompt or answer. Sidechain rows do not count."""
+    named = {parent for uuid, parent in links.parents.items() if parent != uuid}
+    nearest: dict[str, str | None] = {}
     best, latest = None, -1.0
-    for uuid in links.parents:
-        record = tree.records[uuid]
-        if uuid not in named and record.type in MESSAGE_TYPES and not record.is_sidechain:
-            when = milliseconds(record.timestamp) or 0.0
+    for leaf in links.parents:
+        said = None if leaf in named else _nearest_said(links, leaf, nearest)
+        if said is not None and not links.tree.records[said].is_sidechain:
+            when = milliseconds(links.tree.records[said].timestamp) or 0.0
             if when > latest:
-                best, latest = uuid, when
+                best, latest = (leaf, said), when
     return best
+
+
+def _nearest_said(links: Links, uuid: str, known: dict[str, str | None]) -> str | None:
+    """The nearest prompt or answer by parents alone; `known` holds what earlier calls found, so that all are linear."""
+    way: list[str] = []
+    at: str | None = uuid
+    found: str | None = None
+    while at is not None and at in links and at not in known:
+        known[at] = None
+        way.append(at)
+        if _is_said(links.tree.records[at]):
+            found = at
+            break
+        at = links.parents[at]
+    if found is None and at is not None:
+        found = known.get(at)
+    known.update(dict.fromkeys(way, found))
+    return found

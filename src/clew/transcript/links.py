@@ -78,7 +78,8 @@ def _kept(tree: Tree, note: CompactMetadata) -> tuple[list[str], str | None] | N
     messages, segment = note.preserved_messages, note.preserved_segment
     if messages is not None:
         uuids = list(messages.uuids)
-        return (uuids, messages.anchor_uuid) if all(uuid in tree.records for uuid in uuids) else None
+        holds = messages.anchor_uuid is not None and all(uuid in tree.records for uuid in uuids)
+        return (uuids, messages.anchor_uuid) if holds else None
     if segment is None or segment.tail_uuid is None:
         return None
     uuids = []

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from clew.records.views import JsonObject
 
 NO_CONTENT = "(no content)"
+THOUGHTS = ("thinking", "redacted_thinking")
+MADE_UP = "\x00made up"
+"""Marks a block that the client makes up when it loads a session; no JSON of a session can hold this key unescaped."""
+
+
+_CLIENT_TEXT = re.compile(r"\s*<(?:system-reminder|local-command-caveat)>")
 
 
 class Message(msgspec.Struct):
@@ -19,6 +27,8 @@ class Message(msgspec.Struct):
     id: str | None = None
     is_bare: bool = False
     """Whether the content was one plain string, which the client sends even when it is blank."""
+    is_mixed: bool = False
+    """Whether prompts were joined in it, so that results have to go before everything else."""
 
 
 def text_block(text: str) -> JsonObject:
@@ -37,4 +47,12 @@ def text_of(block: JsonObject, field: str = "text") -> str:
 
 
 def is_blank_text(block: JsonObject) -> bool:
-    return block.get("type") == "text" and not text_of(block).strip()
+    if block.get("type") != "text":
+        return False
+    text = block.get("text")
+    return not text.strip() if isinstance(text, str) else True
+
+
+def is_client_text(block: JsonObject) -> bool:
+    """Whether the block is a reminder or a caveat of the client, and no part of the conversation."""
+    return block.get("type") == "text" and _CLIENT_TEXT.match(text_of(block)) is not None

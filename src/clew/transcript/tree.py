@@ -62,8 +62,9 @@ class Tree:
             if kind in chain_types:
                 uuid = record.uuid
                 if not uuid:
+                    # The client keeps such rows under one key, so that the last one is left.
+                    uuid = ""
                     self.unplaced.append(record)
-                    continue
                 parent = record.parent_uuid or None
                 if parent in progress:
                     parent = progress[parent]
@@ -123,9 +124,9 @@ class Tree:
         return found
 
     def leaves(self) -> list[str]:
-        """The rows that nobody names as parent, in file order."""
+        """The rows that nobody names as parent, in file order. A row without a uuid is none."""
         named = set(self.parents.values())
-        return [uuid for uuid in self.records if uuid not in named]
+        return [uuid for uuid in self.records if uuid and uuid not in named]
 
     def forks(self) -> dict[str, list[str]]:
         """The rows that more than one row hangs on, with those."""

@@ -1,0 +1,90 @@
+"""What goes out: JSON for programs, messages for people, and how an error is told in either."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+import msgspec
+
+from clew.errors import ClewError
+
+_encode = msgspec.json.Encoder().encode
+_REFUSED = (UnicodeEncodeError, ValueError, OverflowError, msgspec.MsgspecError)
+
+
+def prepare_streams() -> None:
+    """Characters that the encoding of a stream lacks come out as escapes; nothing raises for them."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def encoded(value: object) -> bytes:
+    """The value as JSON in UTF-8. With a lone surrogate in it all beyond ASCII is escaped; NaN is null."""
+    try:
+        return _encode(value)
+    except _REFUSED:
+        return json.dumps(_finite(msgspec.to_builtins(value)), ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return value
+
+
+def write_json(value: object) -> None:
+    """One document."""
+    write_chunks([encoded(value)])
+
+
+def array(items: Iterable[object]) -> Iterator[bytes]:
+    """A JSON array in pieces, one item on a line, so that a long one is never held whole."""
+    yield b"["
+    before = b""
+    for item in items:
+        yield before + encoded(item)
+        before = b",\n"
+    yield b"]"
+
+
+def write_chunks(chunks: Iterable[bytes]) -> None:
+    """Writes pieces of one document, and the newline at its end."""
+    sys.stdout.flush()
+    out = sys.stdout.buffer
+    for chunk in chunks:
+        out.write(chunk)
+    out.write(b"\n")
+    out.flush()
+
+
+def let_go_of_stdout() -> None:
+    """What is still to be written goes nowhere, so that the interpreter does not fail over it when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def fail(error: ClewError, *, is_json: bool) -> None:
+    """Tells an error: as a document on stdout for programs, on stderr for people."""
+    if is_json:
+        with contextlib.suppress(BrokenPipeError):
+            write_json({"error": error.message, "hint": error.hint, "candidates": list(error.candidates)})
+        return
+    from clew.cli.render import neutral
+
+    click.echo(f"clew: {neutral(error.message)}", err=True)
+    for candidate in error.candidates:
+        click.echo(f"  {neutral(candidate)}", err=True)
+    if error.hint:
+        click.echo(f"  hint: {neutral(error.hint)}", err=True)

@@ -1,0 +1,32 @@
+"""Which commands there are: the name, and where the command is. A command is imported when it is called.
+
+A new command is one file beside this one and one line in both tables.
+"""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, str] = {
+    "ls": "clew.cli.ls:command",
+    "show": "clew.cli.show:command",
+    "tree": "clew.cli.tree:command",
+    "completion": "clew.cli.completion:command",
+    "welcome": "clew.cli.welcome:command",
+}
+
+HELP: dict[str, str] = {
+    "ls": "List sessions, newest first.",
+    "show": "Show the conversation of a session.",
+    "tree": "Show the branches of a session.",
+    "completion": "Print the completion script for a shell.",
+}
+"""The line that `clew --help` shows, here so that help imports no command. A command that is not here is hidden."""
+
+COMING = (
+    "search", "usage", "resume", "continue", "fork", "truncate", "title", "tag", "label", "pin", "archive",
+    "set", "delete", "checkpoint", "checkpoints", "gc", "hooks", "rewind", "undo", "operations", "export",
+    "scan", "import", "move", "copy", "push", "pull", "doctor", "repair", "serve", "index", "mcp",
+)  # fmt: skip
+"""Names that later versions give a meaning to."""
+
+NOT_IN_TABLE = ("group", "options", "output", "preview", "render")
+"""What the commands are made of."""

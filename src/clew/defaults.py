@@ -1,0 +1,115 @@
+"""What a person's machine says: the environment, the home directory and the clock, read here for everyone.
+
+CLAUDE_CONFIG_DIR   the client's config directory; without it `~/.claude`
+CLEW_NOW            a fixed time instead of the clock, as an ISO date, for documents and tests
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from clew.engines.files import FilesEngine
+from clew.engines.filesystem import FileSystem, OsFileSystem
+from clew.errors import UsageError
+from clew.layouts.keys import KeyStrategy
+from clew.store import Clock, IndexBuilder, Store
+
+COMING = {
+    "memory": "memory:",
+    "folder": "folder:PATH",
+    "sqlite": "sqlite:PATH",
+    "postgres": "postgresql://…",
+    "postgresql": "postgresql://…",
+    "s3": "s3://…",
+}
+"""Kinds of stores that later versions bring, by the first word of their URL."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+
+
+def open(  # noqa: A001 - It is called clew.open, as a database's is called connect.
+    url: str | os.PathLike[str] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    fs: FileSystem | None = None,
+    keys: KeyStrategy | None = None,
+    index_builder: IndexBuilder | None = None,
+    clock: Clock | None = None,
+) -> Store:
+    """Opens a store; nothing is read, created or changed yet.
+
+    `url` is "claude:DIR" or the path of a config directory; without one it is the directory that the client uses here.
+    What is left out comes from this machine. Raises `UsageError` for a URL of another kind.
+    """
+    environ = os.environ if environment is None else environment
+    fs = fs or OsFileSystem()
+    engine = FilesEngine(_root(url, environ), fs=fs)
+    return Store(engine, keys=keys, fs=fs, index_builder=index_builder, clock=clock or clock_of(environ))
+
+
+def config_dir(environment: Mapping[str, str] | None = None) -> Path:
+    """The client's config directory. Raises `UsageError` where there is neither a variable nor a home directory."""
+    environ = os.environ if environment is None else environment
+    named = environ.get("CLAUDE_CONFIG_DIR")
+    return Path(os.path.abspath(named)) if named else _home(environ) / ".claude"
+
+
+def clock_of(environment: Mapping[str, str] | None = None) -> Clock:
+    """The clock of this machine, or one that always says what CLEW_NOW says."""
+    environ = os.environ if environment is None else environment
+    text = environ.get("CLEW_NOW")
+    if not text:
+        return lambda: datetime.now(UTC)
+    try:
+        fixed = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"CLEW_NOW is no date: {text!r}", hint="unset it, or write 2026-11-18T12:00:00Z") from None
+    fixed = fixed if fixed.tzinfo else fixed.replace(tzinfo=UTC)
+    return lambda: fixed
+
+
+def sample_dir() -> Path:
+    """A small config directory with sessions of the real client that ships with this package."""
+    return Path(__file__).parent / "sample"
+
+
+def _root(url: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Path:
+    if url is None:
+        return config_dir(environ)
+    text = os.fspath(url)
+    scheme = _SCHEME.match(text) if isinstance(url, str) else None
+    if scheme is not None:
+        kind = scheme[1].lower()
+        if kind == "claude":
+            text = text[scheme.end() :]
+            if not text:
+                return config_dir(environ)
+        elif kind in COMING or not Path(text).exists():
+            raise _unknown(text, kind)
+    if not text:
+        raise UsageError("a store needs a directory", hint="leave it out for the client's own config directory")
+    if text == "~" or text.startswith("~/"):
+        text = str(_home(environ)) + text[1:]
+    return Path(os.path.abspath(text))
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    named = environ.get("HOME")
+    if named:
+        return Path(named)
+    try:
+        return Path.home()
+    except RuntimeError:
+        hint = "name the client's config directory: clew --config-dir DIR ls, or set CLAUDE_CONFIG_DIR"
+        raise UsageError("there is no home directory to look for .claude in", hint=hint) from None
+
+
+def _unknown(url: str, kind: str) -> UsageError:
+    hint = "this version reads Claude Code's own files: claude:DIR, or a directory"
+    if kind in COMING:
+        return UsageError(f"{COMING[kind]} stores come with a later version: {url!r}", hint=hint)
+    return UsageError(f"no kind of store is called {kind!r}: {url!r}", hint=hint)

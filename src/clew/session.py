@@ -1,0 +1,406 @@
+"""One session, as it stands in its log: its lines, its tree, and the conversation it is.
+
+`lines`, `rows` and `records` stream and hold one row at a time. Everything else reads the log once, keeps what makes
+up the conversation, and answers from memory until `refresh` is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from clew.engines.contract import LogKey, LogStat
+from clew.engines.files import Blob, FilesEngine
+from clew.engines.filesystem import FileSystem, OsFileSystem, read_small, shown_path
+from clew.errors import Conflict, NotFound
+from clew.layouts.claude import flat_meta, is_flat
+from clew.records.codec import REASON_OPEN, decode_lines
+from clew.records.line import Line
+from clew.records.record import Malformed, Record, Row, body_of, records_in
+from clew.records.views import view_of
+from clew.records.workflow import AgentMetadata
+from clew.transcript.chain import Chain, chain_to
+from clew.transcript.digest import Digest, DigestFold
+from clew.transcript.head import Head, find_head
+from clew.transcript.links import Links, links_of
+from clew.transcript.message import Message
+from clew.transcript.messages import Conversation, State, conversation
+from clew.transcript.points import Point, chain_at, cut, parse_point
+from clew.transcript.tree import Tree
+
+TAIL_BYTES = 4096
+"""So many bytes before the old end must still be there for `refresh` to believe that a log only grew."""
+
+
+class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list says about a session; a row of `clew ls --json`.
+
+    Texts come from the log and may hold any characters. `updated_at` is when the log was last changed and `created_at`
+    the first time a row names. `expires_at` is when the client may delete it, or None where no client cleans up.
+    """
+
+    id: str
+    project: str
+    cwd: str | None
+    title: str | None
+    first_prompt: str | None
+    tag: str | None
+    git_branch: str | None
+    model: str | None
+    created_at: str | None
+    updated_at: str | None
+    message_count: int
+    size_bytes: int
+    agents: int
+    version: str | None
+    pinned: bool = False
+    archived: bool = False
+    parent_id: str | None
+    path: str
+    owner: str | None = None
+    workspace: str | None = None
+    labels: tuple[str, ...] = ()
+    turn_count: int
+    total_tokens: int
+    exit_reason: str | None = None
+    agent_name: str | None
+    expires_at: str | None
+
+
+class Transcript(msgspec.Struct, frozen=True):
+    """One way through a session, from its root to a leaf. `is_head` says that the client goes on from this leaf."""
+
+    session: Session
+    leaf: str
+    chain: Chain
+    is_head: bool
+
+    @property
+    def records(self) -> list[Record]:
+        """The records of the chain, root first."""
+        return self.chain.records
+
+    def messages(self, *, reminders: bool = False) -> list[Message]:
+        """What the model would be sent of it."""
+        return conversation(self.chain.records, reminders=reminders).messages
+
+
+class _Loaded(msgspec.Struct):
+    """What is kept of a log that was read, and what has to hold for reading on where it ended."""
+
+    stat: LogStat
+    tree: Tree = msgspec.field(default_factory=Tree)
+    fold: DigestFold | None = None
+    """Only where somebody asked for the digest: it takes half as long as reading."""
+    malformed: list[Malformed] = []
+    last: Row | None = None
+    """The last row, blank ones included: the log is read on behind it."""
+
+
+class Session:
+    """A main log, or the log of one of its subagents, with what belongs to it.
+
+    The log is read on first use and kept; another program may append meanwhile, and `refresh` takes that in. Not meant
+    to be shared by threads. `describe` makes the row of a list; a store passes its own, which remembers.
+    """
+
+    def __init__(
+        self,
+        engine: FilesEngine,
+        key: LogKey,
+        *,
+        fs: FileSystem | None = None,
+        describe: Callable[[Session], SessionInfo] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.key = key
+        self._fs = fs or OsFileSystem()
+        self._describe = describe
+        self._loaded: _Loaded | None = None
+        self._links: Links | None = None
+        self._head: Head | None = None
+        self._conversation: Conversation | None = None
+
+    def __repr__(self) -> str:
+        return f"<Session {shown_path(self.id)} at {shown_path(str(self.path))}>"
+
+    # What it is.
+
+    @property
+    def id(self) -> str:
+        """The id of the session; of a subagent the name of its log, `agent-…`."""
+        return self.key.subpath.rpartition("/")[2] or self.key.session
+
+    @property
+    def project(self) -> str:
+        """The key of its project; "" for a file that lies in none."""
+        return self.key.project
+
+    @property
+    def path(self) -> Path:
+        """Where the log is."""
+        return self.engine.path_of(self.key)
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether this is the log of a subagent, whose rows are all sidechain rows and name no head."""
+        return bool(self.key.subpath) or is_flat(self.key.session)
+
+    def stat(self) -> LogStat:
+        """Size and time of the log now. Raises `NotFound` when it is gone."""
+        found = self.engine.stat(self.key)
+        if found is None:
+            raise NotFound(f"there is no {shown_path(str(self.path))}", hint="list what there is with `clew ls --all`")
+        return found
+
+    def info(self) -> SessionInfo:
+        """Its row of a list. Raises `TypeError` when nobody passed `describe`; a session of a store has one."""
+        if self._describe is None:
+            raise TypeError("this session was made without describe=; get it from a Store")
+        return self._describe(self)
+
+    # Streaming.
+
+    def lines(self) -> Iterator[Line]:
+        """The lines of the log, in order. Together they are its bytes, except those of lines over the limit."""
+        return self.engine.read(self.key)
+
+    def rows(self) -> Iterator[Row]:
+        """Every row: records, malformed and blank ones."""
+        return decode_lines(self.lines())
+
+    def records(self) -> Iterator[Record]:
+        """The records that belong to the session, those saved out of malformed lines included."""
+        return records_in(self.rows())
+
+    # The conversation.
+
+    @property
+    def tree(self) -> Tree:
+        return self._load().tree
+
+    @property
+    def malformed(self) -> Sequence[Malformed]:
+        """The lines that are no records, in order."""
+        return tuple(self._load().malformed)
+
+    @property
+    def digest(self) -> Digest:
+        """What the rows say for a list: titles, the first prompt, counts.
+
+        Asked for first, it comes with the one reading of the log; later, the log is read once more.
+        """
+        if self._loaded is None or self._loaded.fold is None:
+            self._forget()
+            self._loaded = self._read(DigestFold())
+        fold = self._loaded.fold
+        return Digest() if fold is None else fold.digest()
+
+    @property
+    def links(self) -> Links:
+        """Who hangs on whom once compactions are applied."""
+        tree = self.tree
+        if self._links is None:
+            self._links = links_of(tree)
+        return self._links
+
+    @property
+    def head(self) -> Head:
+        """Where the conversation goes on. The log of a subagent has no head records: its last row it is."""
+        links = self.links
+        if self._head is None:
+            self._head = _head_of_agent(links) if self.is_agent else find_head(links.tree, links)
+        return self._head
+
+    def chain(self, up_to: Point | str | None = None) -> Chain:
+        """The records from the root to the head, or to a point, which is included.
+
+        Raises `NotFound` for a point that is not in this session and `UsageError` for a text that is no point.
+        """
+        if up_to is None:
+            return chain_to(self.tree, self.head.uuid, self.links)
+        point = parse_point(up_to) if isinstance(up_to, str) else up_to
+        if self.is_agent:
+            whole = self.chain()
+            return Chain(cut(whole.records, point), whole.repairs, whole.put_back)
+        return chain_at(self.tree, self.links, point)
+
+    def messages(self, up_to: Point | str | None = None, *, reminders: bool = False) -> list[Message]:
+        """What the client would send the model, with its own reminders only when asked for them.
+
+        Empty when the client finds no conversation here; `head.refused` and `head.why` say so.
+        """
+        return list(self.conversation(up_to, reminders=reminders).messages)
+
+    def conversation(self, up_to: Point | str | None = None, *, reminders: bool = False) -> Conversation:
+        """The messages together with how they end."""
+        if up_to is not None or reminders:
+            return conversation(self.chain(up_to).records, reminders=reminders)
+        self._load()
+        if self._conversation is None:
+            self._conversation = conversation(self.chain().records)
+        return self._conversation
+
+    @property
+    def state(self) -> State:
+        """How the conversation ends."""
+        return self.conversation().state
+
+    def transcripts(self) -> Iterator[Transcript]:
+        """One for every leaf, in file order, also for branches the client left and for what a compaction took out."""
+        tree, head = self.tree, self.head.uuid
+        plain = Links(tree, tree.parents, tree.last)
+        for leaf in tree.leaves():
+            chain = chain_to(tree, leaf, self.links if leaf in self.links else plain)
+            yield Transcript(self, leaf, chain, leaf == head)
+
+    def last(self) -> Transcript | None:
+        """The one that the client would go on with, or None when it finds no conversation."""
+        head = self.head.uuid
+        return None if head is None else Transcript(self, head, self.chain(), is_head=True)
+
+    # What belongs to it.
+
+    def agents(self) -> list[Session]:
+        """Its subagents, by key: those in its folder, and those of older clients beside it. A subagent has none."""
+        if self.is_agent:
+            return []
+        keys = [stat.key for stat in self.engine.list_sub(self.key)]
+        return [Session(self.engine, key, fs=self._fs, describe=self._describe) for key in keys if is_agent_log(key)]
+
+    @property
+    def meta(self) -> AgentMetadata | None:
+        """What the client noted about a subagent; None for a main log, and where there is no such note."""
+        if not self.is_agent:
+            return None
+        data = read_small(self._fs, str(self.path.parent / flat_meta(self.id)))
+        view = None if data is None else view_of(data, "agent_metadata", lambda: body_of(data or b""))
+        return view if isinstance(view, AgentMetadata) else None
+
+    def blobs(self) -> Sequence[Blob]:
+        """Every file of the session that is no log: backups, tool results, sidecars."""
+        return self.engine.blobs(self.key.main)
+
+    # Reading.
+
+    def refresh(self) -> bool:
+        """Takes in what another program wrote since. Returns whether anything changed.
+
+        Of a log that only grew, only the new bytes are read. Raises `NotFound` when it is gone; what was read before
+        is then let go.
+        """
+        known = self._loaded
+        if known is None:
+            return False
+        try:
+            now = self.stat()
+        except NotFound:
+            self._forget()
+            raise
+        if now.revision == known.stat.revision:
+            return False
+        self._forget()
+        self._loaded = self._grown(known, now) or self._read(None if known.fold is None else DigestFold())
+        return True
+
+    def _load(self) -> _Loaded:
+        if self._loaded is None:
+            self._loaded = self._read()
+        return self._loaded
+
+    def _forget(self) -> None:
+        self._loaded = self._links = self._head = self._conversation = None
+
+    def _read(self, fold: DigestFold | None = None) -> _Loaded:
+        loaded = _Loaded(self.stat(), fold=fold)
+        _take(loaded, self.rows())
+        return loaded
+
+    def _grown(self, known: _Loaded, now: LogStat) -> _Loaded | None:
+        """What was known and what was appended since, or None when the log has to be read again."""
+        last = known.last
+        if last is None or not _is_same_file(known.stat, now) or now.size_bytes <= _end(last):
+            return None
+        if any(row.reason == REASON_OPEN for row in known.malformed) or not self._still_ends_in(last.line):
+            # An open record at the end may be completed by lines that come later.
+            return None
+        is_settled = last.line.is_terminated
+        try:
+            lines = self.engine.read(self.key, start=_end(last) if is_settled else last.line.position)
+            if not is_settled and not isinstance(last, Malformed):
+                # Whole but for its newline, which the next writer puts there first.
+                if next(lines, last.line).data not in (last.line.data + b"\n", last.line.data + b"\r\n"):
+                    return None
+            elif not is_settled:
+                if isinstance(last, Malformed) and last.loaded:
+                    return None
+                known.malformed.pop()
+            known.stat = now
+            _take(known, decode_lines(_numbered(lines, last.line)))
+        except Conflict:
+            return None
+        return known
+
+    def _still_ends_in(self, line: Line) -> bool:
+        size = min(TAIL_BYTES, len(line.data))
+        try:
+            found = b"".join(self.engine.read_range(self.key, position=line.position + line.size - size, size=size))
+        except Conflict:
+            return False
+        return found == line.data[len(line.data) - size :]
+
+
+def is_agent_log(key: LogKey) -> bool:
+    """Whether a sublog holds what a subagent said; journals and the like do not."""
+    return key.subpath.rpartition("/")[2].startswith("agent-")
+
+
+def _ignore(record: Record) -> None:
+    """In place of a fold that nobody asked for."""
+
+
+def _take(loaded: _Loaded, rows: Iterator[Row]) -> None:
+    """Adds rows to what is loaded, in one pass and without holding those that are no part of the tree."""
+    fold = _ignore if loaded.fold is None else loaded.fold.add
+
+    def watched() -> Iterator[Record]:
+        row = loaded.last
+        for row in rows:
+            if isinstance(row, Record):
+                fold(row)
+                yield row
+            elif isinstance(row, Malformed):
+                loaded.malformed.append(row)
+                for record in row.loaded:
+                    fold(record)
+                    yield record
+        loaded.last = row
+
+    loaded.tree.add(watched())
+
+
+def _numbered(lines: Iterator[Line], last: Line) -> Iterator[Line]:
+    """Lines read on from the middle of a log, with the numbers they have in the whole of it."""
+    before = last.number + max(last.data.count(b"\n") - 1, 0)
+    for line in lines:
+        at = before + line.number - (0 if last.is_terminated else 1)
+        yield Line(line.data, line.position, at, line.size)
+
+
+def _end(row: Row) -> int:
+    return row.line.position + row.line.size
+
+
+def _is_same_file(known: LogStat, now: LogStat) -> bool:
+    # The engine puts what stands for the file itself, and not for its content, before the first dash of a revision.
+    return known.revision.partition("-")[0] == now.revision.partition("-")[0]
+
+
+def _head_of_agent(links: Links) -> Head:
+    ordinals = links.tree.ordinals
+    last = max(links.parents, key=ordinals.__getitem__, default=None)
+    if last is None:
+        return Head(None, "no prompt or answer", refused=True)
+    return Head(last, "the last row of a subagent's log")

@@ -1,0 +1,452 @@
+"""The store: what holds sessions, and what a user of the library has in hand. This is the reading half.
+
+    sessions    what a list says of each, newest first
+    session     one of them, by id, prefix or path
+    load        the records of many sessions at once, in maps by what they are known by
+
+Everything from outside is a parameter; `clew.open` (in `clew.defaults`) fills in what a person's machine says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from clew.engines.contract import LogKey, LogStat
+from clew.engines.files import FilesEngine, Problem
+from clew.engines.filesystem import FileSystem, OsFileSystem, read_small, shown_path
+from clew.engines.worktrees import worktrees
+from clew.errors import Ambiguous, ClewError, NotFound, StorageError, UsageError
+from clew.layouts.claude import LOG_SUFFIX, is_part_of_session_id
+from clew.layouts.keys import ClaudeKeys, KeyStrategy
+from clew.records.codec import decode_lines
+from clew.records.file_history import FileHistoryDelta, FileHistorySnapshot
+from clew.records.record import Record, body_of, records_in
+from clew.records.titles import CustomTitle, Summary, Tag
+from clew.records.views import JsonValue
+from clew.session import Session, SessionInfo, Transcript, is_agent_log
+from clew.transcript.digest import Digest
+from clew.transcript.tree import CHAIN_TYPES
+
+RETENTION_DAYS = 30
+"""After so many days without a change the client deletes a session, unless its settings say otherwise."""
+RETENTION_DAYS_MAX = 1_000_000
+"""A larger number in the settings is taken for a mistake; the calendar ends not far behind it."""
+CANDIDATES_MAX = 20
+"""An error names no more candidates than this."""
+
+V = TypeVar("V")
+Clock: TypeAlias = Callable[[], datetime]
+Scope: TypeAlias = str | PurePath | None
+"""None for every project, a directory, or the key of a project as a list shows it."""
+
+
+class Collision(msgspec.Struct, frozen=True):
+    """Two sessions have something under one name in a map; `kept` was loaded later, and its value is the one there.
+
+    This is common: a session that the client forked from another keeps the uuids of its records.
+    """
+
+    map: str
+    name: str
+    kept: LogKey
+    dropped: LogKey
+
+
+class Maps(msgspec.Struct):
+    """What a builder keeps of records, by what they are known by. Of one session, the last value wins."""
+
+    messages: dict[str, Record] = {}
+    """Rows of conversations by uuid."""
+    summaries: dict[str, str] = {}
+    """By the uuid of the leaf they are about."""
+    custom_titles: dict[str, str] = {}
+    """By session id."""
+    tags: dict[str, str] = {}
+    """By session id; a tag that was taken off is not there."""
+    file_history_snapshots: dict[str, Record] = {}
+    """By the uuid of the prompt, which these rows call messageId."""
+    file_history_deltas: dict[str, list[Record]] = {}
+    """By the same uuid: what was touched first after the snapshot."""
+    more: dict[str, dict[str, JsonValue]] = {}
+    """What other builders keep, by a name of theirs."""
+
+
+class Loaded(Maps):
+    """The maps of many sessions in one. `sessions` were loaded in this order, oldest change first."""
+
+    sessions: list[LogKey] = []
+    collisions: list[Collision] = []
+
+
+class IndexBuilder(Protocol):
+    """Decides what of a record goes into which map. It sees every record of every main log once, in order."""
+
+    def add(self, maps: Maps, record: Record, session: str) -> None:
+        """MUST change nothing but `maps`, which belong to one session; `session` is its id."""
+        ...
+
+
+class ClientIndex:
+    """The maps as the client has them. A builder for further types calls this one first and puts its own in `more`."""
+
+    def add(self, maps: Maps, record: Record, session: str) -> None:
+        kind = record.type
+        if kind in CHAIN_TYPES:
+            if record.uuid:
+                maps.messages[record.uuid] = record
+        elif kind in _VIEWED:
+            self._add_view(maps, record, record.session_id or session)
+
+    def _add_view(self, maps: Maps, record: Record, session: str) -> None:
+        match record.view():
+            case Summary(summary=str(text), leaf_uuid=str(leaf)):
+                maps.summaries[leaf] = text
+            case CustomTitle(custom_title=str(title)):
+                maps.custom_titles[session] = title
+            case Tag(tag=str(tag)):
+                if tag:
+                    maps.tags[session] = tag
+                else:
+                    maps.tags.pop(session, None)
+            case FileHistorySnapshot(message_id=str(message)):
+                maps.file_history_snapshots[message] = record
+            case FileHistoryDelta(snapshot_message_id=str(message)):
+                maps.file_history_deltas.setdefault(message, []).append(record)
+            case _:
+                pass
+
+
+_DAY_NS = 86_400 * 1_000_000_000
+_VIEWED = frozenset({"summary", "custom-title", "tag", "file-history-snapshot", "file-history-delta"})
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What rows alone say of a session; it holds for one revision of its log."""
+
+    revision: str
+    digest: Digest
+    message_count: int
+
+
+class Store:
+    """Reads the sessions of one engine.
+
+    What it learns of a log is remembered until the log changes. `problems` lists what looking around left out. `clock`
+    is needed only by what asks for the time. Not meant to be shared by threads.
+    """
+
+    def __init__(
+        self,
+        engine: FilesEngine,
+        *,
+        keys: KeyStrategy | None = None,
+        index_builder: IndexBuilder | None = None,
+        clock: Clock | None = None,
+        fs: FileSystem | None = None,
+        retention_days: float | None = None,
+    ) -> None:
+        self.engine = engine
+        self.keys = keys or ClaudeKeys()
+        self._index_builder = index_builder or ClientIndex()
+        self._clock = clock
+        self._fs = fs or OsFileSystem()
+        self._retention_days = retention_days
+        self._retention: float | None = None
+        self._known: dict[LogKey, _Known] = {}
+        self._maps: dict[LogKey, tuple[str, Maps]] = {}
+        self._loads: dict[tuple[int | None, Sequence[str] | None], Loaded] = {}
+        self._problems: dict[str, Problem] = {}
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """What could not be read while listing, and why."""
+        return (*self.engine.problems, *self._problems.values())
+
+    def now(self) -> datetime:
+        """The time by the clock that was passed in."""
+        if self._clock is None:
+            raise UsageError("this store has no clock", hint="pass clock= to Store, or use clew.open()")
+        return self._clock()
+
+    # Looking around.
+
+    def projects_of(self, directory: str | PurePath) -> Sequence[str]:
+        """The projects of a directory and of the worktrees of its repository, as far as they exist; its own first."""
+        real = self._fs.real_path(str(directory))
+        places = dict.fromkeys([real, *worktrees(self._fs, real)])
+        return list(dict.fromkeys(key for place in places for key in self.engine.projects_for(place, self.keys)))
+
+    def logs(self, project: Scope = None, *, limit: int | None = None) -> list[LogStat]:
+        """The main logs of a scope, newest change first, without reading any of them."""
+        keys = self._keys_in(project)
+        if keys is None:
+            return list(self.engine.list(limit=limit))
+        found = [stat for key in keys for stat in self.engine.list(key, limit=limit)]
+        found.sort(key=lambda stat: (-stat.modified_ns, stat.key))
+        return found[:limit]
+
+    def _keys_in(self, project: Scope) -> Sequence[str] | None:
+        if project is None:
+            return None
+        if isinstance(project, str) and project in self.engine.project_folders():
+            return [project]
+        return self.projects_of(project)
+
+    def sessions(self, project: Scope = None, *, limit: int | None = None) -> Iterator[SessionInfo]:
+        """What a list says of each session, newest change first; every main log is in it, 0-byte ones too.
+
+        Reads each log once and remembers what it says; with a limit, only those shown. A log that goes away or cannot
+        be read meanwhile is left out and stands in `problems`.
+        """
+        return self.describe(self.logs(project, limit=limit))
+
+    def describe(self, stats: Iterable[LogStat]) -> Iterator[SessionInfo]:
+        """The same for logs that were listed before, in their order."""
+        agents: dict[str, dict[str, int]] = {}
+        for stat in stats:
+            session, project = self._session(stat.key), stat.key.project
+            if project not in agents:
+                subs = self.engine.list_subs(project)
+                agents[project] = {id_: sum(is_agent_log(s.key) for s in logs) for id_, logs in subs.items()}
+            try:
+                known = self._look(session, stat)
+            except ClewError as error:
+                self._problems[str(session.path)] = Problem(str(session.path), error.message)
+                continue
+            self._problems.pop(str(session.path), None)
+            yield _info(session, stat, known, agents[project].get(session.id, 0), self._days(self.engine))
+
+    def _look(self, session: Session, stat: LogStat) -> _Known:
+        """What the rows say, from memory while the log is as it was."""
+        known = self._known.get(stat.key) if session.engine is self.engine else None
+        if known is None or known.revision != stat.revision:
+            known = _Known(stat.revision, session.digest, len(session.messages()))
+            if session.engine is self.engine:
+                self._known[stat.key] = known
+        return known
+
+    def _info_of(self, session: Session) -> SessionInfo:
+        stat, agents = session.stat(), 0
+        if not session.is_agent:
+            agents = sum(is_agent_log(sub.key) for sub in session.engine.list_sub(session.key))
+        return _info(session, stat, self._look(session, stat), agents, self._days(session.engine))
+
+    def _days(self, engine: FilesEngine) -> float | None:
+        """After how many days the client cleans up below this root; None where no client does."""
+        if engine.layout.loose:
+            return None
+        if engine is not self.engine:
+            return _retention_days(self._fs, engine.root)
+        if self._retention is None:
+            given = self._retention_days
+            self._retention = _retention_days(self._fs, engine.root) if given is None else given
+        return self._retention
+
+    # One session.
+
+    def session(self, name: str | PurePath) -> Session:
+        """The session of that full id, unique beginning of an id, or path of a `.jsonl`, over all projects.
+
+        Raises `NotFound` when there is none, and `Ambiguous` with the candidates when there are several.
+        """
+        text = str(name)
+        if text.endswith(LOG_SUFFIX) or isinstance(name, PurePath):
+            return self._at_path(Path(os.path.abspath(text)))
+        if not is_part_of_session_id(text):
+            hint = "the path of a session ends in .jsonl" if "/" in text else "list the sessions with `clew ls --all`"
+            raise NotFound(f"no session has an id that begins with {_shown(text)}", hint=hint)
+        found = self.engine.find_sessions(text)
+        if not found:
+            raise self._missing(text)
+        if len(found) > 1:
+            raise self._ambiguous(text, found)
+        return self._session(found[0].key)
+
+    def latest(self, project: Scope = None) -> Session:
+        """The session whose log changed last. Raises `NotFound` when the scope has none."""
+        found = self.logs(project, limit=1)
+        if not found:
+            where = "this store" if project is None else shown_path(str(project))
+            raise NotFound(f"there is no session in {where}", hint="look in every project with `clew ls --all`")
+        return self._session(found[0].key)
+
+    def _session(self, key: LogKey) -> Session:
+        return Session(self.engine, key, fs=self._fs, describe=self._info_of)
+
+    def _at_path(self, path: Path) -> Session:
+        engine, key = FilesEngine.for_file(path, fs=self._fs)
+        if os.path.abspath(engine.root) == os.path.abspath(self.engine.root) and engine.layout == self.engine.layout:
+            engine = self.engine
+        session = Session(engine, key, fs=self._fs, describe=self._info_of)
+        session.stat()
+        return session
+
+    def _missing(self, text: str) -> ClewError:
+        """Why there is no session of that id: none at all, or one that looking around had to leave out."""
+        for problem in self.engine.problems:
+            name = os.path.basename(problem.path)
+            if text and name.endswith(LOG_SUFFIX) and name.lower().startswith(text.lower()):
+                path = shown_path(problem.path)
+                return StorageError(f"{path} cannot be read: {problem.reason}", hint=f"look at it: ls -ld {path}")
+        return NotFound(f"no session has an id that begins with {text!r}", hint="list them with `clew ls --all`")
+
+    def _ambiguous(self, text: str, found: Sequence[LogStat]) -> Ambiguous:
+        ids = [stat.key.session for stat in found]
+        is_one_id = len(set(ids)) < len(ids)
+        names = [str(self.engine.path_of(stat.key)) for stat in found] if is_one_id else ids
+        what = "sessions of that id lie in several projects" if len(set(ids)) == 1 else "ids begin so"
+        hint = "give the path of one" if is_one_id else "give more of the id"
+        return Ambiguous(f"{text} is ambiguous: {len(found)} {what}", hint=hint, candidates=names[:CANDIDATES_MAX])
+
+    # Many sessions at once.
+
+    def load(self, limit: int | None = None, *, project: Scope = None) -> Loaded:
+        """The newest `limit` sessions by their last change, in one set of maps.
+
+        They are loaded oldest first, so that where two have the same name in a map the newer one's value stands there;
+        every such case is in `collisions`. Main logs only. Reads once: the next call gives the same answer from memory
+        until `refresh`. All rows of the conversations are held in memory, so mind the limit.
+        """
+        keys = self._keys_in(project)
+        scope = (limit, None if keys is None else tuple(keys))
+        if scope not in self._loads:
+            self._loads[scope] = self._merged(self.logs(project, limit=limit))
+        return self._loads[scope]
+
+    def refresh(self) -> Sequence[LogKey]:
+        """Forgets what changed, so that the next answers are new. Returns the keys of logs that changed or went away.
+
+        Logs that stayed as they were are not read again.
+        """
+        known = {key: entry.revision for key, entry in self._known.items()}
+        known.update((key, revision) for key, (revision, _) in self._maps.items())
+        changed = [key for key, revision in known.items() if _revision(self.engine, key) != revision]
+        for key in changed:
+            self._known.pop(key, None)
+            self._maps.pop(key, None)
+        self._loads.clear()
+        self._retention = None
+        return sorted(changed)
+
+    def transcripts(self, limit: int | None = None, *, project: Scope = None) -> Iterator[Transcript]:
+        """One transcript for every leaf of the newest `limit` sessions, newest session first, one session in memory."""
+        for stat in self.logs(project, limit=limit):
+            yield from self._session(stat.key).transcripts()
+
+    def last(self, limit: int | None = None, *, project: Scope = None) -> Transcript | None:
+        """The newest conversation that the client would go on with, among the newest `limit` sessions.
+
+        Sessions in which it finds none (metadata only, sidechains only) are passed over. None when nothing is left.
+        """
+        for stat in self.logs(project, limit=limit):
+            found = self._session(stat.key).last()
+            if found is not None and found.records:
+                return found
+        return None
+
+    def _merged(self, stats: Sequence[LogStat]) -> Loaded:
+        loaded = Loaded()
+        owners: dict[tuple[str, str], LogKey] = {}
+        for stat in reversed(stats):
+            loaded.sessions.append(stat.key)
+            maps = self._maps_of(stat)
+            for name in _MAPS:
+                _merge(getattr(loaded, name), getattr(maps, name), name, stat.key, owners, loaded.collisions)
+            for name, values in maps.more.items():
+                _merge(loaded.more.setdefault(name, {}), values, name, stat.key, owners, loaded.collisions)
+        return loaded
+
+    def _maps_of(self, stat: LogStat) -> Maps:
+        known = self._maps.get(stat.key)
+        if known is not None and known[0] == stat.revision:
+            return known[1]
+        maps, add = Maps(), self._index_builder.add
+        for record in records_in(decode_lines(self.engine.read(stat.key))):
+            add(maps, record, stat.key.session)
+        self._maps[stat.key] = (stat.revision, maps)
+        return maps
+
+
+_MAPS = (
+    "messages", "summaries", "custom_titles", "tags", "file_history_snapshots", "file_history_deltas",
+)  # fmt: skip
+
+
+def _merge(
+    into: dict[str, V],
+    values: dict[str, V],
+    name: str,
+    key: LogKey,
+    owners: dict[tuple[str, str], LogKey],
+    collisions: list[Collision],
+) -> None:
+    for each, value in values.items():
+        before = owners.get((name, each))
+        if before is not None:
+            collisions.append(Collision(name, each, kept=key, dropped=before))
+        owners[name, each] = key
+        into[each] = value
+
+
+def _revision(engine: FilesEngine, key: LogKey) -> str | None:
+    try:
+        stat = engine.stat(key)
+    except ClewError:
+        return None
+    return None if stat is None else stat.revision
+
+
+def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention_days: float | None) -> SessionInfo:
+    digest, title = known.digest, known.digest.title
+    if title is None and session.is_agent and (meta := session.meta) is not None:
+        title = meta.description
+    return SessionInfo(
+        id=session.id,
+        project=session.project,
+        cwd=digest.cwd,
+        title=title,
+        first_prompt=digest.first_prompt,
+        tag=digest.tag,
+        git_branch=digest.git_branch,
+        model=digest.model,
+        created_at=digest.created_at,
+        updated_at=_time(stat.modified_ns),
+        message_count=known.message_count,
+        size_bytes=stat.size_bytes,
+        agents=agents,
+        version=digest.version,
+        parent_id=digest.parent_id,
+        path=str(session.path),
+        turn_count=digest.turn_count,
+        total_tokens=digest.total_tokens,
+        agent_name=digest.agent_name,
+        expires_at=None if retention_days is None else _time(stat.modified_ns + int(retention_days * _DAY_NS)),
+    )
+
+
+def _retention_days(fs: FileSystem, root: Path) -> float:
+    """`cleanupPeriodDays` of the client's settings; anything but a sensible number counts as not set."""
+    data = read_small(fs, str(root / "settings.json"))
+    value = None if data is None else body_of(data).get("cleanupPeriodDays")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= RETENTION_DAYS_MAX:
+        return RETENTION_DAYS
+    return value
+
+
+def _time(nanoseconds: int) -> str | None:
+    """A point in time as ISO text with milliseconds, or None outside the calendar."""
+    try:
+        moment = datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds // 1_000_000 % 1000:03d}Z"
+
+
+def _shown(text: str) -> str:
+    return ascii(text if len(text) <= 80 else text[:80] + "...")

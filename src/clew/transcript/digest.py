@@ -1,0 +1,344 @@
+"""What a list says of a session, folded from its records one by one.
+
+The whole log counts, not a window of it. Of a title, a tag or a summary the last row counts; the title of a session
+is the custom title, else the one a model made, else the last prompt, else the summary, else the first prompt.
+
+`DigestFold.add` is called for every record of every session when an index is built, so it decodes only what it must:
+rows of names, prompts, and answers without their content. Memory grows with the number of answers only (about 300
+bytes each).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from clew.records.record import Record, body_of, sendable_text
+from clew.records.views import JsonObject, JsonValue
+from clew.transcript.prompts import Prompt, preview, prompt_of
+from clew.transcript.times import milliseconds
+from clew.transcript.tree import CHAIN_TYPES
+
+SYNTHETIC_MODEL = "<synthetic>"
+"""Rows with this model were written by the client; nobody was paid for them."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CLIENT_TIME = re.compile(
+    r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:[0-2][0-9]|3[01])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z"
+)
+_TAIL_BYTES = 300
+# The end, or the beginning, of a row as clients write it. Nothing nested can stand where these match, so the fields are
+# the row's own.
+_ENVELOPE_TAIL = re.compile(rb'"version":"[^"\\]++","gitBranch":"[^"\\]++"(?:,"slug":"[^"\\]*+")?\}\s*+\Z')
+_ENVELOPE_HEAD = re.compile(
+    rb'\{(?:"[A-Za-z_]++":(?:"[^"\\]*+"|null|true|false),){0,16}?"version":"[^"\\]++","gitBranch":"[^"\\]++"[,}]'
+)
+
+
+class AnswerUsage(msgspec.Struct, frozen=True, gc=False):
+    """The tokens of one answer. `day` is its UTC day; "" when its time cannot be read."""
+
+    message_id: str | None
+    model: str
+    day: str
+    input_tokens: int
+    output_tokens: int
+    cache_creation_input_tokens: int
+    cache_read_input_tokens: int
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """The fields of a list row that follow from the records of the main log alone.
+
+    Texts are as they stand in the log: never print one to a terminal as it is. Times are ISO with milliseconds and `Z`.
+    """
+
+    title: str | None = None
+    title_source: str | None = None
+    """custom-title, ai-title, last-prompt, summary or first-prompt."""
+    custom_title: str | None = None
+    ai_title: str | None = None
+    last_prompt: str | None = None
+    summary: str | None = None
+    first_prompt: str | None = None
+    """The first prompt a person typed on one line; a command or a picture only when no words were typed."""
+    tag: str | None = None
+    agent_name: str | None = None
+    cwd: str | None = None
+    """Where the session began, or was moved to; later rows name the directory that the shell happened to be in."""
+    git_branch: str | None = None
+    model: str | None = None
+    version: str | None = None
+    created_at: str | None = None
+    """The earliest time in the log, whatever the order of its rows."""
+    updated_at: str | None = None
+    """The latest."""
+    records: int = 0
+    turn_count: int = 0
+    """Prompts in the log, those on other branches too."""
+    compactions: int = 0
+    total_tokens: int = 0
+    """Of all answers, each counted once; those of subagents stand in logs of their own."""
+    parent_id: str | None = None
+    """The session that the first row was copied from."""
+    continued_in: str | None = None
+    """The session that the conversation goes on in; the client hides this one in lists."""
+
+
+class _Place(msgspec.Struct, gc=False, rename="camel"):
+    cwd: JsonValue = None
+    version: JsonValue = None
+    git_branch: JsonValue = None
+    forked_from: JsonValue = None
+
+
+class _Tokens(msgspec.Struct, gc=False):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class _Answer(msgspec.Struct, gc=False):
+    model: str | None = None
+    usage: _Tokens | None = None
+
+
+class _AnswerRow(msgspec.Struct, gc=False):
+    message: _Answer | None = None
+
+
+_REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_place_decode = msgspec.json.Decoder(_Place).decode
+_answer_decode = msgspec.json.Decoder(_AnswerRow).decode
+_COUNTED = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+_NAMES = {
+    "custom-title": "customTitle",
+    "ai-title": "aiTitle",
+    "agent-name": "agentName",
+    "tag": "tag",
+    "summary": "summary",
+    "last-prompt": "lastPrompt",
+    "relocated": "relocatedCwd",
+    "continued-in": "continuedInSessionId",
+}
+"""Rows of which the last one counts, and the field that it has."""
+_CLEARED_BY_EMPTY = frozenset({"custom-title", "ai-title", "agent-name", "tag"})
+_TITLES = ("custom-title", "ai-title", "last-prompt", "summary")
+
+
+class DigestFold:
+    """Takes the records of a main log in file order. `digest()` may be asked for at any moment."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._records = self._turns = self._compactions = 0
+        # In the client's form, so that they compare as texts. These two are later and earlier than every time.
+        self._oldest, self._newest = "~", ""
+        self._names: dict[str, str] = {}
+        self._first: Prompt | None = None
+        self._usage: dict[str, AnswerUsage] = {}
+        self._loose_usage: list[AnswerUsage] = []
+        self._model: str | None = None
+        self._cwd: str | None = None
+        self._version: str | None = None
+        self._branch: str | None = None
+        self._parent: str | None = None
+        self._is_first_row = True
+        # The last row that surely has a version and a branch of its own. It is decoded when somebody asks.
+        self._last_row: Record | None = None
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        """Takes the next record. Nothing that a record says makes it raise."""
+        self._records += 1
+        timestamp = record.timestamp
+        if timestamp and (
+            timestamp[-1] != "Z" or len(timestamp) != 24 or not self._oldest <= timestamp <= self._newest
+        ):
+            self._note_time(timestamp)
+        kind = record.type
+        if kind in CHAIN_TYPES:
+            if kind == "assistant":
+                self._note_answer(record)
+            if record.is_sidechain:
+                return
+            self._note_place(record)
+            if kind == "user" or kind == "attachment":
+                self._note_prompt(record)
+            elif kind == "system" and record.subtype == "compact_boundary":
+                self._compactions += 1
+        elif kind in _NAMES:
+            self._note_name(record, kind)
+
+    def digest(self) -> Digest:
+        """What the records taken so far say."""
+        self._flush()
+        names = self._names
+        first = preview(self._first.text) if self._first else None
+        source = next((kind for kind in _TITLES if kind in names), "first-prompt" if first else None)
+        return Digest(
+            title=names.get(source, first) if source else None,
+            title_source=source,
+            custom_title=names.get("custom-title"),
+            ai_title=names.get("ai-title"),
+            last_prompt=names.get("last-prompt"),
+            summary=names.get("summary"),
+            first_prompt=first,
+            tag=names.get("tag"),
+            agent_name=names.get("agent-name"),
+            cwd=names.get("relocated", self._cwd),
+            git_branch=self._branch,
+            model=self._model,
+            version=self._version,
+            created_at=self._oldest if self._newest else None,
+            updated_at=self._newest or None,
+            records=self._records,
+            turn_count=self._turns,
+            compactions=self._compactions,
+            total_tokens=sum(usage.total_tokens for usage in self.usage()),
+            parent_id=self._parent,
+            continued_in=names.get("continued-in"),
+        )
+
+    def usage(self) -> Iterator[AnswerUsage]:
+        """The tokens of every answer, one row for each message id: that with most output tokens.
+
+        A copy of a session repeats the ids of the original, so a sum over sessions must count each id once as well.
+        """
+        yield from self._usage.values()
+        yield from self._loose_usage
+
+    def _note_time(self, timestamp: str) -> None:
+        if not _CLIENT_TIME.fullmatch(timestamp):
+            moment = milliseconds(timestamp)
+            if moment is None:
+                return
+            timestamp = _iso(moment)
+        self._newest = max(self._newest, timestamp)
+        self._oldest = min(self._oldest, timestamp)
+
+    def _note_prompt(self, record: Record) -> None:
+        prompt = prompt_of(record)
+        if prompt is None:
+            return
+        self._turns += prompt.is_turn
+        if self._first is None or (self._first.is_fallback and not prompt.is_fallback):
+            self._first = prompt
+
+    def _note_name(self, record: Record, kind: str) -> None:
+        value = record.body().get(_NAMES[kind])
+        if not isinstance(value, str):
+            return
+        if value.strip():
+            self._names[kind] = sendable_text(value)
+        elif kind in _CLEARED_BY_EMPTY:
+            self._names.pop(kind, None)
+
+    def _note_answer(self, record: Record) -> None:
+        model, tokens = _answer_of(record)
+        if not model or model == SYNTHETIC_MODEL:
+            return
+        if not record.is_sidechain:
+            self._model = model
+        if not any(tokens):
+            return
+        timestamp = record.timestamp or ""
+        if timestamp and not _CLIENT_TIME.fullmatch(timestamp):
+            moment = milliseconds(timestamp)
+            timestamp = "" if moment is None else _iso(moment)
+        message_id = record.message.id if record.message else None
+        usage = AnswerUsage(message_id, model, timestamp[:10], *tokens)
+        if not message_id:
+            self._loose_usage.append(usage)
+            return
+        known = self._usage.get(message_id)
+        if known is None or usage.output_tokens > known.output_tokens:
+            self._usage[message_id] = usage
+
+    def _note_place(self, record: Record) -> None:
+        if self._cwd is not None and not self._is_first_row and _has_envelope(record.raw):
+            self._last_row = record
+            return
+        self._flush()
+        self._take_place(record)
+        self._is_first_row = False
+
+    def _flush(self) -> None:
+        if self._last_row is not None:
+            self._take_place(self._last_row)
+            self._last_row = None
+
+    def _take_place(self, record: Record) -> None:
+        place = _place_of(record)
+        self._version = _text(place.version) or self._version
+        self._branch = _text(place.git_branch) or self._branch
+        self._cwd = self._cwd or _text(place.cwd)
+        if self._is_first_row and isinstance(place.forked_from, dict):
+            self._parent = _text(place.forked_from.get("sessionId"))
+
+
+def _has_envelope(raw: bytes) -> bool:
+    """Whether the row has a version and a branch where clients write them: then they need not be looked for now."""
+    at = raw.rfind(b'"version":"', max(0, len(raw) - _TAIL_BYTES))
+    return (at >= 0 and _ENVELOPE_TAIL.match(raw, at) is not None) or _ENVELOPE_HEAD.match(raw) is not None
+
+
+def _place_of(record: Record) -> _Place:
+    try:
+        return _place_decode(record.raw)
+    except _REFUSED:
+        body = record.body()
+        return _Place(*(body.get(name) for name in ("cwd", "version", "gitBranch", "forkedFrom")))
+
+
+def _answer_of(record: Record) -> tuple[str | None, tuple[int, int, int, int]]:
+    """The model of an answer and its four counts of tokens."""
+    try:
+        message = _answer_decode(record.raw).message
+    except _REFUSED:
+        return _odd_answer(body_of(record.raw))
+    if message is None:
+        return None, (0, 0, 0, 0)
+    used = message.usage
+    if used is None:
+        return message.model, (0, 0, 0, 0)
+    return message.model, (
+        used.input_tokens or 0,
+        used.output_tokens or 0,
+        used.cache_creation_input_tokens or 0,
+        used.cache_read_input_tokens or 0,
+    )
+
+
+def _odd_answer(body: JsonObject) -> tuple[str | None, tuple[int, int, int, int]]:
+    message = body.get("message")
+    fields: JsonObject = message if isinstance(message, dict) else {}
+    found = fields.get("usage")
+    used: JsonObject = found if isinstance(found, dict) else {}
+    first, second, third, fourth = (_count(used.get(name)) for name in _COUNTED)
+    return _text(fields.get("model")), (first, second, third, fourth)
+
+
+def _count(value: JsonValue) -> int:
+    """A number of tokens; what is no number counts nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
+        return 0
+    return int(value)
+
+
+def _text(value: JsonValue) -> str | None:
+    return sendable_text(value) if isinstance(value, str) and value else None
+
+
+def _iso(moment: float) -> str:
+    """The time as clients write it."""
+    return (_EPOCH + timedelta(milliseconds=moment)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

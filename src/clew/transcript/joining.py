@@ -1,0 +1,146 @@
+"""Rows into messages: prompts in a row become one, and so do the rows of one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from clew.records.views import JsonObject
+from clew.transcript.message import NO_CONTENT, THOUGHTS, Message, is_blank_text, placeholder, text_block, text_of
+from clew.transcript.rows import Row
+
+CALLS_MOVED_MAX = 1_000
+"""In an answer of more blocks than this, calls are moved once, at the end: the client moves them with each row it joins."""
+
+
+def joined(rows: Iterable[Row]) -> list[Message]:
+    """The messages of the rows, in order; none is empty unless its row was, and the calls of an answer stand last."""
+    joiner = _Joiner()
+    for row in rows:
+        if row.role == "user":
+            joiner.prompt(row)
+        else:
+            joiner.answer(row)
+    for message in joiner.messages:
+        _fill(message)
+    return joiner.messages
+
+
+class _Joiner:
+    """Joins row by row. An answer is found again by its id over results and other answers, but not over a prompt."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._answers: dict[str, int] = {}
+        self._prompts: list[int] = []
+        """Places of user messages without results, of which the last is as far back as an answer may be found."""
+        self._mixable: list[int] = []
+        """Places of user messages that no row was joined across yet."""
+        self._with_results: set[int] = set()
+
+    def prompt(self, row: Row) -> None:
+        place = len(self.messages) - 1
+        last = self.messages[place] if self.messages and self.messages[place].role == "user" else None
+        if last is None:
+            place += 1
+            self.messages.append(_message(row))
+            self._mixable.append(place)
+            if row.results:
+                self._with_results.add(place)
+            else:
+                self._prompts.append(place)
+            return
+        if row.is_glued and _glue(last, row):
+            return
+        if last.content and row.blocks and last.content[-1]["type"] == "text" and row.blocks[0]["type"] == "text":
+            last.content[-1] = {**last.content[-1], "text": text_of(last.content[-1]) + "\n"}
+        last.content.extend(row.blocks)
+        last.is_bare, last.is_mixed = False, True
+        _add_row(last, row)
+        if row.results and place not in self._with_results:
+            self._with_results.add(place)
+            self._prompts.pop()
+
+    def answer(self, row: Row) -> None:
+        place = self._answers.get(row.message_id) if row.message_id is not None else None
+        if place is None or (self._prompts and self._prompts[-1] > place):
+            if row.message_id is not None:
+                self._answers[row.message_id] = len(self.messages)
+            self.messages.append(_message(row))
+            return
+        message = self.messages[place]
+        _extend(message, row)
+        while self._mixable and self._mixable[-1] > place:
+            self.messages[self._mixable.pop()].is_mixed = True
+
+
+def _message(row: Row) -> Message:
+    uuids = [row.record.uuid] if row.record.uuid else []
+    return Message(row.role, list(row.blocks), uuids, row.record.timestamp, row.message_id, row.is_bare)
+
+
+def _add_row(message: Message, row: Row) -> None:
+    if row.record.uuid:
+        message.uuids.append(row.record.uuid)
+    message.timestamp = message.timestamp or row.record.timestamp
+
+
+def _extend(message: Message, row: Row) -> None:
+    """Adds a row to its answer. Blank texts of a joined answer are dropped."""
+    if not message.is_mixed:
+        message.content = [block for block in message.content if not is_blank_text(block)]
+        message.is_mixed = True
+    moved = bool(message.content) and message.content[-1]["type"] == "tool_use"
+    added = [block for block in row.blocks if not is_blank_text(block)]
+    message.content.extend(added)
+    if len(message.content) <= CALLS_MOVED_MAX and (moved or row.calls) and _has_call_before_end(message.content):
+        message.content = calls_last(message.content)
+    _add_row(message, row)
+
+
+def _has_call_before_end(blocks: list[JsonObject]) -> bool:
+    return any(one["type"] == "tool_use" and two["type"] != "tool_use" for one, two in pairwise(blocks))
+
+
+def _glue(message: Message, row: Row) -> bool:
+    """Puts text of an attachment at the end of the last result of a message."""
+    for at in range(len(message.content) - 1, -1, -1):
+        block = message.content[at]
+        content = block.get("content")
+        if block["type"] == "tool_result" and isinstance(content, str):
+            texts = [text_of(part) for part in row.blocks if part["type"] == "text"]
+            message.content[at] = {**block, "content": "\n\n".join([content, *texts])}
+            _add_row(message, row)
+            return True
+    return False
+
+
+def _fill(message: Message) -> None:
+    """No text is empty and no message is; results stand before, and calls behind everything else."""
+    content = message.content
+    if message.role == "user":
+        if not message.is_bare and content:
+            kept = [block for block in content if not is_blank_text(block)]
+            message.content = kept or [text_block(NO_CONTENT)]
+        if message.is_mixed:
+            message.content.sort(key=lambda block: block["type"] != "tool_result")
+        return
+    kept = [_as_sent(block) for block in content if block["type"] != "text" or block.get("text") != ""]
+    message.content = (calls_last(kept) if _has_call_before_end(kept) else kept) or [placeholder(NO_CONTENT)]
+
+
+def calls_last(blocks: list[JsonObject]) -> list[JsonObject]:
+    """Calls behind everything else, unless that would join two runs of thoughts that a call keeps apart."""
+    moved = sorted(blocks, key=lambda block: block["type"] == "tool_use")
+    return blocks if _thoughts_joined(moved) > _thoughts_joined(blocks) else moved
+
+
+def _thoughts_joined(blocks: list[JsonObject]) -> int:
+    return sum(one["type"] in THOUGHTS and two["type"] in THOUGHTS for one, two in pairwise(blocks))
+
+
+def _as_sent(block: JsonObject) -> JsonObject:
+    # The tool that starts a subagent is called Task on disk and Agent on the wire.
+    if block["type"] == "tool_use" and block.get("name") == "Task":
+        return {**block, "name": "Agent"}
+    return block
