@@ -9,8 +9,8 @@
         ├── Busy            another process is writing there now
         └── Conflict        the log is not at the revision that was expected
 
-An error names the thing and the value in one sentence, and `hint` is the next command to type. A broken line of a session
-is not an error: it is a `Malformed` row in the result. A bug is none of these and keeps its traceback.
+An error names the thing and the value in one sentence, and `hint` is the next command to type. A broken line of a
+session is not an error: it is a `Malformed` row in the result. A bug is none of these and keeps its traceback.
 """
 
 from __future__ import annotations

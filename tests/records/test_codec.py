@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from clew.records import codec
 from clew.records.codec import RECOVERY_TRIES_MAX, decode, decode_lines, encode
 from clew.records.json_text import End, Scanner, scan, top_level
 from clew.records.line import Line
-from clew.records.record import Blank, Malformed, Record, Row, records_in
+from clew.records.record import BOM, Blank, Malformed, Record, Row, records_in
 from clew.testing.corpus import SESSION, lines_of, to_bytes, user
 from clew.testing.strategies import broken_lines, byte_soup, json_lines, records, sessions
 
@@ -67,7 +68,7 @@ def test_any_session_comes_back_as_it_was(data: bytes) -> None:
 
 @given(json_lines())
 def test_any_json_is_read_as_what_it_is(data: bytes) -> None:
-    value = json.loads(data.removeprefix(codec.BOM))
+    value = json.loads(data.removeprefix(BOM))
     rows = rows_of(data)
     assert written(rows) == data
     if isinstance(value, dict) and value:
@@ -95,7 +96,9 @@ def test_lines_stand_alone_as_well_as_in_a_stream(data: bytes) -> None:
 
 @given(st.lists(broken_lines() | json_lines(), max_size=6).map(b"".join), st.integers(1, 60))
 def test_a_small_limit_keeps_every_line_in_its_place(data: bytes, limit: int) -> None:
-    lines = [line if line.size <= limit else Line(b"", line.position, line.number, line.size) for line in lines_of(data)]
+    lines = [
+        line if line.size <= limit else Line(b"", line.position, line.number, line.size) for line in lines_of(data)
+    ]
     rows = list(decode_lines(lines))
     position = 0
     for row in rows:
@@ -128,14 +131,14 @@ ODD = {
     "100,000 objects": ROW.replace(
         b'"isSidechain"', b'"x":%s1%s,"isSidechain"' % (b'{"uuid":' * 100_000, b"}" * 100_000)
     ),
-    "byte-order mark": codec.BOM + ROW,
+    "byte-order mark": BOM + ROW,
     "invalid UTF-8": ROW.replace(b"hello", b"\xff\xfe\xc3"),
     "CRLF": ROW.replace(b"\n", b"\r\n"),
     "blanks around": b" \t" + ROW.replace(b"\n", b"  \n"),
     "no newline": ROW.rstrip(b"\n"),
     "a key that is ours": ROW.replace(b'"isSidechain"', b'"<line>":5,"isSidechain"'),
     "fields of other types": ROW.replace(b'"timestamp":', b'"isMeta":"yes","agentId":{},"subtype":[1],"timestamp":'),
-    "all at once": codec.BOM
+    "all at once": BOM
     + ROW.replace(b'"isSidechain"', b'"x":%s%s,"y":NaN,"isSidechain"' % (b"[" * 2000, b"]" * 2000)).replace(
         b"hello", b"\xff\\ud800"
     ),
@@ -204,7 +207,7 @@ def test_a_line_that_is_no_object_says_what_it_is(data: bytes, reason: str) -> N
     assert malformed(data).reason == reason
 
 
-@pytest.mark.parametrize("data", [b"\n", b"\r\n", b" \t\n", b" ", codec.BOM + b"\n"])
+@pytest.mark.parametrize("data", [b"\n", b"\r\n", b" \t\n", b" ", BOM + b"\n"])
 def test_a_line_of_white_space_is_blank(data: bytes) -> None:
     row = one(data)
     assert isinstance(row, Blank)
@@ -295,8 +298,13 @@ def test_a_record_that_is_still_open_at_the_end_leaves_every_line_alone() -> Non
 def test_what_is_read_ahead_in_vain_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     # A line is fed to a scanner only while the budget lasts; without one, 400 lines would be fed 80,000 times.
     monkeypatch.setattr(codec, "JOIN_WASTE_MAX", 1000)
-    fed = []
-    monkeypatch.setattr(Scanner, "feed", lambda self, text, start=0: fed.append(text) or End.OPEN)
+    fed: list[bytes] = []
+
+    def feed(_: Scanner, text: bytes) -> End:
+        fed.append(text)
+        return End.OPEN
+
+    monkeypatch.setattr(Scanner, "feed", feed)
     rows = rows_of(b'{"a":\n' * 400)
     assert len(rows) == 400
     assert 400 < len(fed) <= 1400
@@ -306,8 +314,9 @@ def test_what_is_read_ahead_in_vain_is_bounded(monkeypatch: pytest.MonkeyPatch) 
 
 
 PIECES = st.sampled_from([
-    b"{", b"}", b"[", b"]", b",", b":", b'"a"', b'"b\\n"', b'"\\u12', b"1", b"-", b"1.", b"1.5e3", b"01", b"true", b"tru",
-    b"null", b"NaN", b"-Infinity", b" ", b"\n", b"\r\n", b'"', b"\\", b"\x01", b"\xff", b'"k":', b'"k":1,', b"{}", b"[[",
+    b"{", b"}", b"[", b"]", b",", b":", b'"a"', b'"b\\n"', b'"\\u12', b"1", b"-", b"1.", b"1.5e3", b"01", b"true",
+    b"tru", b"null", b"NaN", b"-Infinity", b" ", b"\n", b"\r\n", b'"', b"\\", b"\x01", b"\xff", b'"k":', b'"k":1,',
+    b"{}", b"[[",
 ])  # fmt: skip
 
 

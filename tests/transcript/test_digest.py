@@ -9,7 +9,19 @@ from hypothesis import strategies as st
 from clew.records.codec import decode_lines
 from clew.records.record import Record, records_in
 from clew.records.views import JsonObject, JsonValue
-from clew.testing.corpus import CWD, MODEL, VERSION, Row, SessionDraft, assistant, lines_of, text, thinking, to_bytes, user
+from clew.testing.corpus import (
+    CWD,
+    MODEL,
+    VERSION,
+    Row,
+    SessionDraft,
+    assistant,
+    lines_of,
+    text,
+    thinking,
+    to_bytes,
+    user,
+)
 from clew.testing.strategies import broken_lines, records, sessions
 from clew.transcript.digest import AnswerUsage, Digest, DigestFold
 
@@ -57,6 +69,7 @@ def test_an_empty_log_says_nothing() -> None:
 def test_a_plain_session_says_what_its_rows_say(draft: SessionDraft) -> None:
     found = digest_of(draft)
     assert found.first_prompt == "Fix the login, please"
+    assert found.title == found.last_prompt == "Fix the\n\n login, please"
     assert (found.cwd, found.version, found.git_branch, found.model) == (CWD, VERSION, "main", MODEL)
     assert (found.created_at, found.updated_at) == ("2026-01-02T03:04:05.000Z", "2026-01-02T03:04:09.000Z")
     assert (found.records, found.turn_count, found.compactions) == (6, 1, 0)
@@ -111,12 +124,16 @@ def test_an_empty_tag_is_none_and_the_last_one_counts() -> None:
 
 
 def test_a_head_record_without_a_prompt_keeps_the_last_prompt() -> None:
-    assert digest_of([NAMES["last-prompt"], note("last-prompt", leafUuid="x", explicit=True)]).last_prompt == "asked last"
+    assert (
+        digest_of([NAMES["last-prompt"], note("last-prompt", leafUuid="x", explicit=True)]).last_prompt == "asked last"
+    )
 
 
 def test_a_name_of_another_type_than_text_is_no_name() -> None:
     odd: list[JsonValue] = [None, 5, ["x"], {"a": "b"}, True]
-    assert digest_of([NAMES["custom-title"], *(note("custom-title", customTitle=value) for value in odd)]).title == "given"
+    assert (
+        digest_of([NAMES["custom-title"], *(note("custom-title", customTitle=value) for value in odd)]).title == "given"
+    )
 
 
 def test_a_title_in_a_tool_input_is_no_title() -> None:
@@ -152,6 +169,13 @@ def test_a_command_is_the_first_prompt_only_when_nothing_was_typed() -> None:
 
 def test_a_long_first_prompt_is_cut_with_an_ellipsis() -> None:
     assert digest_of([prompt("word " * 100)]).first_prompt == ("word " * 40).rstrip() + "…"
+
+
+def test_a_title_made_of_the_first_prompt_keeps_its_blanks_as_the_clients_lists_do() -> None:
+    found = digest_of([prompt("a\n\n   b" + " c" * 200)])
+    assert (found.title or "").startswith("a     b c c")
+    assert (found.first_prompt or "").startswith("a b c c")
+    assert (found.title or "").endswith("c…")
 
 
 def test_a_subagents_rows_in_the_main_log_are_no_prompts_of_the_person() -> None:
@@ -205,7 +229,9 @@ def test_what_a_text_or_an_input_says_of_versions_is_not_believed(place: str) ->
 
 def test_rows_of_older_clients_have_their_envelope_in_front() -> None:
     row = b'{"parentUuid":null,"isSidechain":false,"cwd":"/old","sessionId":"s","version":"1.0.9","gitBranch":"%s",'
-    row += b'"type":"user","message":{"role":"user","content":"q"},"uuid":"u%s","timestamp":"2025-01-01T00:00:00.000Z"}\n'
+    row += (
+        b'"type":"user","message":{"role":"user","content":"q"},"uuid":"u%s","timestamp":"2025-01-01T00:00:00.000Z"}\n'
+    )
     found = digest_of(b"".join(row % (branch, branch) for branch in (b"main", b"topic", b"")))
     assert (found.cwd, found.version, found.git_branch) == ("/old", "1.0.9", "topic")
 
@@ -216,9 +242,9 @@ def test_a_moved_session_is_where_it_was_moved_to_last() -> None:
 
 
 def test_times_are_the_earliest_and_the_latest_in_any_form() -> None:
-    times = ["2026-05-01T00:00:00.000Z", "2026-05-01T01:30:00.000+02:00", "2026-05-02T00:00:00Z", "2026-04-30T23:00:00-05:00",
-             "soon", "", "9999", "2026-13-45T99:99:99.999Z"]  # fmt: skip
-    found = digest_of([prompt(timestamp=when) for when in times if when != "9999"])
+    times = ["2026-05-01T00:00:00.000Z", "2026-05-01T01:30:00.000+02:00", "2026-05-02T00:00:00Z", "soon", "",
+             "2026-04-30T23:00:00-05:00", "2026-13-45T99:99:99.999Z"]  # fmt: skip
+    found = digest_of([prompt(timestamp=when) for when in times])
     assert (found.created_at, found.updated_at) == ("2026-04-30T23:30:00.000Z", "2026-05-02T00:00:00.000Z")
 
 

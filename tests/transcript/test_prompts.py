@@ -22,8 +22,13 @@ from clew.testing.strategies import records
 from clew.transcript.prompts import PREVIEW_CHARACTERS_MAX, is_prompt, preview, prompt_of, prompt_text
 
 IMAGE: JsonObject = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0="}}
-DOCUMENT: JsonObject = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}}
-COMMAND = "<command-name>/compact</command-name>\n  <command-message>compact</command-message>\n  <command-args></command-args>"
+DOCUMENT: JsonObject = {
+    "type": "document",
+    "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"},
+}
+COMMAND = (
+    "<command-name>/compact</command-name>\n<command-message>compact</command-message>\n<command-args></command-args>"
+)
 ANSWERED = "<command-message>init is running…</command-message>\n<command-name>/init</command-name>"
 
 
@@ -48,7 +53,8 @@ def test_what_a_person_typed_is_a_prompt_in_its_own_words() -> None:
     "<local-command-stdout>Compacted</local-command-stdout>", "<local-command-stderr>x</local-command-stderr>",
     "<local-command-caveat>Caveat</local-command-caveat>", "<session-start-hook>x</session-start-hook>", "<tick>",
     "<goal>x</goal>", "[Request interrupted by user]", "[Request interrupted by user for tool use]",
-    "<ide_opened_file>a.py</ide_opened_file>", "<ide_selection>a</ide_selection>", "<bash-stdout>x</bash-stdout>", "", " \n",
+    "<ide_opened_file>a.py</ide_opened_file>", "<ide_selection>a</ide_selection>", "<bash-stdout>x</bash-stdout>",
+    "", " \n",
 ])  # fmt: skip
 def test_what_the_client_put_there_is_no_prompt(opening: str) -> None:
     for content in (opening, [text(opening)], f"\n {opening}"):

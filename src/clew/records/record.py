@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import cast
 
 import msgspec
 
-from clew.records.json_text import top_level
+from clew.records.json_text import loads, top_level
 from clew.records.line import Line
 from clew.records.views import JsonValue, View, view_of
 
@@ -33,8 +32,8 @@ _decode_any = msgspec.json.Decoder().decode
 class Record(msgspec.Struct, gc=False, rename="camel"):
     """One JSON object of a log: its bytes, and the fields that place it, decoded once.
 
-    The bytes in `line` are the truth. The body is decoded only when `body()`, `content()` or `view()` ask for it. A field
-    that is absent, null or of another type than here has its default and stays what it is in the bytes.
+    The bytes in `line` are the truth. The body is decoded only when `body()`, `content()` or `view()` ask for it. A
+    field that is absent, null or of another type than here has its default and stays what it is in the bytes.
     """
 
     type: str | None = None
@@ -49,7 +48,7 @@ class Record(msgspec.Struct, gc=False, rename="camel"):
     is_compact_summary: bool | None = None
     is_api_error_message: bool | None = None
     subtype: str | None = None
-    leaf_uuid: str | None | msgspec.UnsetType = msgspec.UNSET
+    leaf_uuid: str | msgspec.UnsetType | None = msgspec.UNSET
     """Of a head record. Absent and null differ: an explicit null is an empty conversation."""
     explicit: bool | None = None
     source_tool_assistant_uuid: str | None = msgspec.field(default=None, name="sourceToolAssistantUUID")
@@ -63,7 +62,9 @@ class Record(msgspec.Struct, gc=False, rename="camel"):
         return self.line.data
 
     def body(self) -> dict[str, JsonValue]:
-        """The whole object. Bytes that are no UTF-8 read as U+FFFD, and so does what nests deeper than Python can hold."""
+        """The whole object. Bytes that are no UTF-8 read as U+FFFD, and so does what nests deeper than Python can
+        hold.
+        """
         return body_of(self.raw)
 
     def content(self) -> JsonValue:
@@ -136,7 +137,7 @@ def body_of(raw: bytes) -> dict[str, JsonValue]:
 def _odd_json(raw: bytes) -> object:
     text = raw.removeprefix(BOM)
     try:
-        return json.loads(text.decode("utf-8", "replace"))
+        return loads(text.decode("utf-8", "replace"))
     except RecursionError:
         return {name: _shallow(value) for name, value in top_level(text).items()}
     except ValueError:
@@ -145,7 +146,7 @@ def _odd_json(raw: bytes) -> object:
 
 def _shallow(value: bytes) -> object:
     try:
-        return json.loads(value.decode("utf-8", "replace"))
+        return loads(value.decode("utf-8", "replace"))
     except RecursionError:
         return "\ufffd"
 

@@ -161,7 +161,7 @@ def _theirs(kind: str) -> type[View]:
     try:
         found = point.load()
         _decoder(found)
-    except Exception as error:
+    except (ImportError, AttributeError, TypeError, SyntaxError) as error:
         raise UsageError(f"{what} does not load: {error}", hint=hint) from error
     if not (isinstance(found, type) and issubclass(found, View)):
         raise UsageError(f"{what} is no clew.records.views.View", hint=hint)

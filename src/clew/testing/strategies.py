@@ -110,28 +110,34 @@ def byte_soup() -> SearchStrategy[bytes]:
 @st.composite
 def broken_lines(draw: DrawFn) -> bytes:
     """A line, or what became of it: cut off, glued to another, filled with NULs, nested deeply, or no JSON at all."""
+    kind = draw(st.sampled_from((*_ODD, "nested", "soup", "whole", "cut", "cut", "torn", "glued", "merged", "nuls")))
+    if kind in _ODD:
+        return _ODD[kind]
+    if kind == "nested":
+        depth = draw(st.integers(0, 1500))
+        return b'{"type":"user","uuid":"deep","x":' + b"[" * depth + b"]" * depth + b"}\n"
+    if kind == "soup":
+        return draw(byte_soup()) + b"\n"
     line = draw(json_lines())
-    other = draw(json_lines())
-    cut = draw(st.integers(0, len(line)))
-    depth = draw(st.integers(0, 1500))
-    kinds = (
-        line,
-        line[:cut],
-        line[:cut] + b"\n",
-        line[:cut] + other,
-        line.rstrip(b"\r\n") + other,
-        b"\x00" * (cut + 1) + line,
-        line[:cut] + b"\x00" * 8 + b"\n",
-        b"\n",
-        b" \t\n",
-        b'{"type":"user","uuid":"deep","x":' + b"[" * depth + b"]" * depth + b"}\n",
-        b'{"type":"user","uuid":"surrogate","x":"\\ud800"}\n',
-        b'{"type":"user","uuid":"huge","x":%s}\n' % (b"9" * (depth + 1)),
-        b'{"type":"user","uuid":"nan","x":NaN}\n',
-        b'{"type":"user","uuid":"bytes","x":"\xff\xfe"}\n',
-        draw(byte_soup()) + b"\n",
-    )
-    return draw(st.sampled_from(kinds))
+    if kind == "whole":
+        return line
+    if kind == "nuls":
+        return b"\x00" * draw(st.integers(1, 20)) + line
+    if kind == "merged":
+        return line.rstrip(b"\r\n") + draw(json_lines())
+    part = line[: draw(st.integers(0, len(line)))]
+    return part + {"cut": b"", "torn": b"\n", "glued": draw(json_lines())}[kind]
+
+
+_ODD = {
+    "blank": b"\n",
+    "blanks": b" \t\n",
+    "nul": b"\x00" * 8 + b"\n",
+    "surrogate": b'{"type":"user","uuid":"surrogate","x":"\\ud800"}\n',
+    "huge": b'{"type":"user","uuid":"huge","x":%s}\n' % (b"9" * 400),
+    "nan": b'{"type":"user","uuid":"nan","x":NaN}\n',
+    "bytes": b'{"type":"user","uuid":"bytes","x":"\xff\xfe"}\n',
+}
 
 
 # ---- whole logs ----
@@ -239,23 +245,24 @@ def damaged_sessions(draw: DrawFn) -> bytes:
 
 def _accident(draw: DrawFn, lines: list[bytes], at: int) -> list[bytes]:
     line = lines[at]
-    other = draw(st.sampled_from(lines))
-    half = line[: draw(st.integers(0, len(line)))]
-    kinds: tuple[list[bytes], ...] = (
+    kind = draw(st.sampled_from(("part", "other", "lost parent", *range(9))))
+    if kind == "part":
+        return [line[: draw(st.integers(0, len(line)))] + draw(st.sampled_from((b"", b"\n")))]
+    if kind == "other":
+        other = draw(st.sampled_from(lines) | broken_lines())
+        return [line.rstrip(b"\n") + other] if draw(st.booleans()) else [other, line]
+    replaced: tuple[list[bytes], ...] = (
         [],
-        [half],
-        [half + b"\n"],
         [line, line],
-        [other, line],
-        [line.rstrip(b"\n") + other],
         [b"\x00" * 16 + line],
         [b"\n", line],
         [line.replace(b'"parentUuid":"', b'"parentUuid":"0', 1)],
         [line.replace(b'"uuid":"', b'"uuid":"0', 1)],
+        [line.replace(b'"timestamp":"2', b'"timestamp":"?', 1)],
+        [line.replace(b'"message":', b'"was":', 1)],
         [_own_parent(line)],
-        [draw(broken_lines()), line],
     )
-    return list(draw(st.sampled_from(kinds)))
+    return replaced[4 if kind == "lost parent" else int(kind)]
 
 
 def _own_parent(line: bytes) -> bytes:

@@ -18,7 +18,7 @@ import msgspec
 
 from clew.records.record import Record, body_of, sendable_text
 from clew.records.views import JsonObject, JsonValue
-from clew.transcript.prompts import Prompt, preview, prompt_of
+from clew.transcript.prompts import PREVIEW_CHARACTERS_MAX, Prompt, preview, prompt_of
 from clew.transcript.times import milliseconds
 from clew.transcript.tree import CHAIN_TYPES
 
@@ -61,6 +61,7 @@ class Digest(msgspec.Struct, frozen=True):
     """
 
     title: str | None = None
+    """Where it is the first prompt, in the words of the client's own lists: newlines are spaces, other blanks stand."""
     title_source: str | None = None
     """custom-title, ai-title, last-prompt, summary or first-prompt."""
     custom_title: str | None = None
@@ -186,7 +187,7 @@ class DigestFold:
         first = preview(self._first.text) if self._first else None
         source = next((kind for kind in _TITLES if kind in names), "first-prompt" if first else None)
         return Digest(
-            title=names.get(source, first) if source else None,
+            title=names.get(source) or _title_of(self._first) if source else None,
             title_source=source,
             custom_title=names.get("custom-title"),
             ai_title=names.get("ai-title"),
@@ -284,6 +285,13 @@ class DigestFold:
         self._cwd = self._cwd or _text(place.cwd)
         if self._is_first_row and isinstance(place.forked_from, dict):
             self._parent = _text(place.forked_from.get("sessionId"))
+
+
+def _title_of(prompt: Prompt | None) -> str | None:
+    if prompt is None:
+        return None
+    text = prompt.text.replace("\n", " ").strip()
+    return text if len(text) <= PREVIEW_CHARACTERS_MAX else text[:PREVIEW_CHARACTERS_MAX].rstrip() + "…"
 
 
 def _has_envelope(raw: bytes) -> bool:

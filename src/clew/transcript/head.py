@@ -2,11 +2,11 @@
 
 The rules were measured on the client, file by file (`docs/format.md` lists the cases):
 
-1. The last head record decides. The last row of the file is the head if it hangs below the leaf that the record names, else that
-   leaf is. An explicit head record is exact: the last row counts only if it was written after the head record. A leaf nobody
-   knows counts as no head record; an explicit null is an empty conversation.
-2. Otherwise it is the last row of the file; without any head record, a row below that with a later timestamp (rows out of
-   order). Head records before a compaction boundary do not count.
+1. The last head record decides. The last row of the file is the head if it hangs below the leaf that the record names,
+   else that leaf is. An explicit head record is exact: the last row counts only if it was written after the record. A
+   leaf nobody knows counts as no head record; an explicit null is an empty conversation.
+2. Otherwise it is the last row of the file; without any head record, a row below that with a later timestamp (rows out
+   of order). Head records before a compaction boundary do not count.
 3. When no prompt or answer stands above that row, it is the leaf with the latest timestamp.
 
 A conversation whose last prompt or answer has no readable time, or is a sidechain row, the client does not find at all.
@@ -73,7 +73,9 @@ def _pointed(tree: Tree, links: Links) -> Head | None:
     last = links.last if links.last in links else None
     is_later = tree.last is not None and tree.ordinals[tree.last] > pointer.ordinal
     if pointer.leaf is None:
-        return Head(last, "the last row, after a clearing") if is_later and last else Head(None, "the conversation was cleared")
+        if last is not None and is_later:
+            return Head(last, "the last row, after a clearing")
+        return Head(None, "the conversation was cleared")
     if pointer.leaf not in links:
         return None
     if last is not None and (is_later or not pointer.explicit) and _hangs_under(links, last, pointer.leaf):

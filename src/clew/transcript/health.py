@@ -12,7 +12,8 @@ import msgspec
 
 from clew.records.record import Malformed, Record, Row
 from clew.records.system import CompactMetadata, System
-from clew.transcript.chain import Chain, call_ids, chain_to, result_ids
+from clew.transcript.beside import call_ids, result_ids
+from clew.transcript.chain import Chain, chain_to
 from clew.transcript.head import Head, find_head
 from clew.transcript.links import Links, links_of
 from clew.transcript.prompts import is_prompt
@@ -23,7 +24,7 @@ DAMAGE, ODDITY = "damage", "oddity"
 
 KINDS: dict[str, str] = {
     "malformed": DAMAGE,  # A line that is no record.
-    "no_uuid": DAMAGE,  # A row of the conversation that nothing can hang on.
+    "no_uuid": DAMAGE,  # A row of the conversation without an id: of all these the client keeps the last.
     "uuid_reused": DAMAGE,  # Two different rows under one uuid: the content of the first is never seen.
     "duplicate_uuid": ODDITY,  # The same row twice.
     "lost_parent": DAMAGE,  # A row hangs on one that is not in the log.
@@ -107,11 +108,15 @@ def _find(kind: str, record: Record, message: str) -> Finding:
 
 def _unplaced(log: _Log) -> Iterator[Finding]:
     for record in log.tree.unplaced:
-        yield _find("no_uuid", record, f"a row of type {record.type} has no uuid: it belongs to no conversation")
+        says = (
+            "it is the last of these, and kept" if record is log.tree.records.get("") else "a later one takes its place"
+        )
+        yield _find("no_uuid", record, f"a row of type {record.type} has no uuid: {says}")
 
 
 def _duplicates(log: _Log) -> Iterator[Finding]:
-    twice = set(log.tree.duplicates)
+    # Rows without a uuid share the empty one; those are told as such.
+    twice = set(log.tree.duplicates) - {""}
     first: dict[str, Record] = {}
     for record in log.rows if twice else ():
         uuid = record.uuid or ""

@@ -10,7 +10,9 @@ from clew.transcript.message import NO_CONTENT, THOUGHTS, Message, is_blank_text
 from clew.transcript.rows import Row
 
 CALLS_MOVED_MAX = 1_000
-"""In an answer of more blocks than this, calls are moved once, at the end: the client moves them with each row it joins."""
+"""In an answer of more blocks than this, calls are moved once, at the end: the client moves them with each row it
+joins.
+"""
 
 
 def joined(rows: Iterable[Row]) -> list[Message]:

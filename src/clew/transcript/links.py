@@ -1,14 +1,15 @@
 """Who hangs on whom once the compactions of a log are applied.
 
-A compaction appends a boundary, a summary, and the note which older rows stay in the conversation. As long as no such note is in
-the log nothing changes: the boundary is a new root. With one, the client does this when it loads (measured):
+A compaction appends a boundary, a summary, and the note which older rows stay in the conversation. As long as no such
+note is in the log nothing changes: the boundary is a new root. With one, the client does this when it loads
+(measured):
 
     before   1 <- 2 <- 3 <- 4      5 boundary <- 6 summary <- 7        note of 5: keep 3..4, anchor 6
     after    5 <- 6 <- 3 <- 4 <- 7                                     1 and 2 are gone; rows under them hang on 4
 
-Only the last boundary's note is used, on the parents as they were written. A note that does not hold (a row is missing, the
-head is no ancestor of the tail) changes nothing. If an earlier boundary has a note and the last one has none, everything before the last one
-is gone.
+Only the last boundary's note is used, on the parents as they were written. A note that does not hold (a row is
+missing, the head is no ancestor of the tail) changes nothing. If an earlier boundary has a note and the last one has
+none, everything before the last one is gone.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Links(msgspec.Struct, frozen=True):
     tree: Tree
     parents: Mapping[str, str | None]
     last: str | None
-    """The last row of the file; where that is the anchor of kept rows, the last of these, which now stands behind it."""
+    """The last row of the file; where kept rows hang on that row, the last of these."""
 
     def __contains__(self, uuid: object) -> bool:
         return uuid in self.parents
@@ -95,7 +96,9 @@ def _kept(tree: Tree, note: CompactMetadata) -> tuple[list[str], str | None] | N
 
 
 def _moved(tree: Tree, kept: list[str], anchor: str | None) -> dict[str, str | None]:
-    """New parents: each kept row hangs on the one before, the first on the anchor, and what hung on the anchor on the last."""
+    """New parents: each kept row hangs on the one before, the first on the anchor, and what hung on the anchor on the
+    last.
+    """
     if not kept:
         return {}
     moved: dict[str, str | None] = {
@@ -109,7 +112,9 @@ def _moved(tree: Tree, kept: list[str], anchor: str | None) -> dict[str, str | N
 
 
 def _pruned(tree: Tree, boundary: str, kept: list[str], changed: dict[str, str | None]) -> dict[str, str | None]:
-    """All parents but those of rows before the boundary that were not kept; what hung on these hangs on the last kept row."""
+    """All parents but those of rows before the boundary that were not kept; what hung on these hangs on the last kept
+    row.
+    """
     stays = set(kept)
     gone: set[str] = set()
     for uuid in tree.records:

@@ -55,4 +55,7 @@ def is_blank_text(block: JsonObject) -> bool:
 
 def is_client_text(block: JsonObject) -> bool:
     """Whether the block is a reminder or a caveat of the client, and no part of the conversation."""
-    return block.get("type") == "text" and _CLIENT_TEXT.match(text_of(block)) is not None
+    if block.get("type") != "text":
+        return False
+    text = text_of(block)
+    return _CLIENT_TEXT.match(text) is not None

@@ -24,6 +24,8 @@ from clew.transcript.message import MADE_UP, Message, is_client_text, text_of
 from clew.transcript.pairing import paired
 from clew.transcript.rows import State, closed, rows_of
 
+__all__ = ["Conversation", "State", "conversation"]
+
 _REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
@@ -46,7 +48,9 @@ def conversation(chain: Iterable[Record], *, reminders: bool = False) -> Convers
 
 def _given(message: Message, *, reminders: bool) -> bool:
     """Takes what was made up, and the reminders, out of a message. Returns whether anything is left of it."""
-    content = [block for block in message.content if MADE_UP not in block]
+    content = message.content
+    if any(MADE_UP in block for block in content):
+        content = [block for block in content if MADE_UP not in block]
     if not reminders:
         content = [_cut_reminders(block) for block in content if not is_client_text(block)]
     message.content = content

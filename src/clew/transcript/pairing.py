@@ -11,7 +11,9 @@ INTERRUPTED_USE = "[Tool use interrupted]"
 
 
 def paired(messages: list[Message]) -> list[Message]:
-    """The messages, repaired in place, with one added wherever an answer with calls has no message of results behind it."""
+    """The messages, repaired in place, with one added wherever an answer with calls has no message of results behind
+    it.
+    """
     used: set[str] = set()
     found: list[Message] = []
     calls: list[str] = []

@@ -132,7 +132,9 @@ def _without_thoughts(rows: list[Row]) -> list[Row]:
 
 
 def _open_turn(rows: list[Row]) -> list[Row]:
-    """The rows at the end whose calls may stay open: the last answer, and with results among them all since the last text."""
+    """The rows at the end whose calls may stay open: the last answer, and with results among them all since the last
+    text.
+    """
     calling = {row.message_id for row in rows if row.calls} - {None}
     turn: list[Row] = []
     has_results = False
@@ -149,7 +151,7 @@ def _open_turn(rows: list[Row]) -> list[Row]:
 
 
 def _last_answer(rows: list[Row]) -> list[Row]:
-    """The rows of the answer that the conversation ends with; results of its calls may stand behind and between them."""
+    """The rows of the answer that the conversation ends with; results may stand behind and between them."""
     found: list[Row] = []
     for row in reversed(rows):
         if row.is_beside or (row.role == "user" and row.results):
@@ -193,7 +195,9 @@ def _is_synthetic(record: Record) -> bool:
 
 
 def _is_local_command(rows: list[Row]) -> bool:
-    """Whether the rows end with a command of the client's own: a caveat, the command, its output. Nobody answers that."""
+    """Whether the rows end with a command of the client's own: a caveat, the command, its output. Nobody answers
+    that.
+    """
     at = len(rows) - 1
     for part in (_COMMAND_PARTS[1:], _COMMAND_PARTS[:1]):
         if at >= 0 and rows[at].role == "user" and _plain(rows[at]).startswith(part):

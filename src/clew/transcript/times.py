@@ -12,8 +12,8 @@ _YEAR = re.compile(r"\d{4}(?:-\d{2})?")
 def milliseconds(timestamp: str | None) -> float | None:
     """The time since 1970, or None for what is no date.
 
-    The client takes what JavaScript's `Date` takes. ISO dates in all their forms, a bare year and the dates of mail headers are
-    read here as well; forms nobody has seen in a session are not.
+    The client takes what JavaScript's `Date` takes. ISO dates in all their forms, a bare year and the dates of mail
+    headers are read here as well; forms nobody has seen in a session are not.
     """
     if not timestamp:
         return None

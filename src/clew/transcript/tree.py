@@ -1,7 +1,7 @@
 """The tree of a log: which record hangs on which.
 
-Built in one pass over the records, in file order, and never rebuilt for a few more: `add` goes on where it was. It keeps
-what deciding on the head needs and decides nothing itself.
+Built in one pass over the records, in file order, and never rebuilt for a few more: `add` goes on where it was. It
+keeps what deciding on the head needs and decides nothing itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from clew.records.record import Record
 
 CHAIN_TYPES = frozenset({"user", "assistant", "attachment", "system"})
-"""Rows of these types make up conversations. `progress` rows of older clients are walked through; all others are beside."""
+"""Rows of these types make up conversations. `progress` rows of older clients are only walked through."""
 MESSAGE_TYPES = frozenset({"user", "assistant"})
 
 
@@ -29,8 +29,9 @@ class Pointer(msgspec.Struct, frozen=True, gc=False):
 class Tree:
     """Records by uuid with their parents, as the client's loader would hold them.
 
-    A uuid that comes twice keeps the place of its first row and the content of its last. `parents` are resolved through
-    progress rows that stand before the row; a parent that is unknown stays named, so that a repair can be told from a root.
+    A uuid that comes twice keeps the place of its first row and the content of its last. `parents` are resolved
+    through progress rows that stand before the row; a parent that is unknown stays named, so that a repair can be
+    told from a root.
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
@@ -101,7 +102,9 @@ class Tree:
 
     @property
     def children(self) -> dict[str, list[str]]:
-        """Rows by the row they hang on, in file order; roots and rows of unknown parents are under no key of a record."""
+        """Rows by the row they hang on, in file order; roots and rows of unknown parents are under no key of a
+        record.
+        """
         if self._children is None:
             children: dict[str, list[str]] = {}
             for uuid, parent in self.parents.items():

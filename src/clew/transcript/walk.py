@@ -1,7 +1,7 @@
 """From a row up to where its conversation starts.
 
-A compaction boundary ends the way. A lost parent (unknown, or already passed: a cycle) is replaced by the newest row that is
-at most five seconds older, wherever it stands in the file; with none, the conversation starts there.
+A lost parent (unknown, or already passed: a cycle) is replaced by the newest row that is at most five seconds older,
+wherever it stands in the file; with none, the conversation starts there.
 """
 
 from __future__ import annotations
@@ -36,10 +36,7 @@ def walk_up(links: Links, leaf: str, repairs: list[Repair]) -> Iterator[str]:
     while at is not None:
         yield at
         seen.add(at)
-        record = records[at]
-        if record.subtype == "compact_boundary" and record.type == "system":
-            return
-        parent = parents[at]
+        record, parent = records[at], parents[at]
         if parent is not None and (parent in seen or parent not in parents):
             # A sidechain row is hung on a sidechain row only, any other on none of them.
             is_sidechain = bool(record.is_sidechain)
@@ -51,7 +48,9 @@ def walk_up(links: Links, leaf: str, repairs: list[Repair]) -> Iterator[str]:
 
 
 class _Elders:
-    """Rows by time, to find the newest one before a moment. Rows already taken are skipped for good, so all searches are linear."""
+    """Rows by time, to find the newest one before a moment. Rows already taken are skipped for good, so all searches
+    are linear.
+    """
 
     def __init__(self, links: Links, *, is_sidechain: bool) -> None:
         timed = []

@@ -1,0 +1,249 @@
+"""What parallel tool calls leave beside the chain, put back where the client puts it.
+
+Parallel calls fork the chain, because each result hangs on the row of its own call and the next row on the result
+that came last. To an answer belong the other rows of its message id; where it has calls also their results, what the
+client itself wrote under these (attachments, meta and system rows), and results anywhere in the file for a call that
+would stay open.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+
+import msgspec
+
+from clew.records.record import Record
+from clew.transcript.links import Links
+from clew.transcript.tree import Tree
+
+
+def with_rows_beside(links: Links, walked: list[str]) -> tuple[list[str], frozenset[str]]:
+    """The chain with the rows beside it that belong to its answers, and which rows those are."""
+    tree = links.tree
+    places = _Places(tree, walked)
+    after: dict[str, list[str]] = {}
+    placed: set[str] = set()
+    for group in _groups(tree, walked):
+        for uuid in group.beside:
+            if uuid not in placed and uuid in links:
+                placed.add(uuid)
+                after.setdefault(places.place(uuid, group.on_chain), []).append(uuid)
+    if not placed:
+        return walked, frozenset()
+    whole = []
+    for uuid in walked:
+        whole.append(uuid)
+        whole.extend(after.get(uuid, ()))
+    return whole, frozenset(placed)
+
+
+class _Places:
+    """Where a row beside the chain goes, by its place in the file.
+
+    Between two rows of its answer it goes where it stands in the file; else behind the last of them, or behind the
+    first when it was written before all of them.
+    """
+
+    def __init__(self, tree: Tree, walked: list[str]) -> None:
+        self._ordinals = tree.ordinals
+        self._walked = walked
+        self._chain = [tree.ordinals[uuid] for uuid in walked]
+        self._is_in_order = all(one < two for one, two in pairwise(self._chain))
+
+    def place(self, uuid: str, answer: list[str]) -> str:
+        ordinal = self._ordinals[uuid]
+        before = bisect_right(answer, ordinal, key=self._ordinals.__getitem__)
+        if 0 < before < len(answer) and self._is_in_order:
+            return self._walked[bisect_right(self._chain, ordinal) - 1]
+        return answer[max(before - 1, 0)]
+
+
+class _Group(msgspec.Struct):
+    """One answer of the model: its rows and the results of its calls, on the chain and beside it."""
+
+    on_chain: list[str]
+    beside: list[str]
+    """Both in file order."""
+
+
+def _groups(tree: Tree, walked: list[str]) -> Iterator[_Group]:
+    """The answers of the chain that have something beside it."""
+    on_chain = set(walked)
+    found = _Beside(tree, walked, on_chain)
+    done: set[str] = set()
+    for uuid in found.answers:
+        if uuid in done:
+            continue
+        members = dict.fromkeys(_rows_of_answer(tree, uuid))
+        done.update(members)
+        calls = {call for row in members for call in call_ids(tree.records[row])}
+        if calls:
+            _add_results(tree, members)
+            found.add_strays(calls, members)
+            _add_followers(tree, members)
+        beside = [member for member in members if member not in on_chain]
+        if beside:
+            answer = sorted((m for m in members if m in on_chain), key=tree.ordinals.__getitem__)
+            yield _Group(answer, sorted(beside, key=tree.ordinals.__getitem__))
+
+
+def _rows_of_answer(tree: Tree, uuid: str) -> list[str]:
+    """The rows that share the message id of an assistant row, itself included, in file order."""
+    message = tree.records[uuid].message
+    rows = tree.siblings.get(message.id, ()) if message and message.id else ()
+    return [row for row in rows if tree.records[row].type == "assistant"] or [uuid]
+
+
+class _Beside:
+    """What stands beside a chain, and the answers on the chain that it could belong to: most have nothing, and cost
+    nothing.
+    """
+
+    def __init__(self, tree: Tree, walked: list[str], on_chain: set[str]) -> None:
+        self._records = tree.records
+        self._strays: dict[str, list[str]] = {}
+        self._looked_up: set[str] = set()
+        beside = [uuid for uuid in tree.records if uuid not in on_chain]
+        touched = {answer for uuid in beside for answer in self._answers_near(tree, uuid, on_chain)}
+        if self._strays:
+            touched.update(self._answers_with_open_calls(walked))
+        self.answers = [uuid for uuid in walked if uuid in touched]
+
+    def _answers_near(self, tree: Tree, uuid: str, on_chain: set[str]) -> Iterator[str]:
+        """Answers of the chain whose message id a row beside it shares, or that it hangs under with rows of the
+        client between.
+
+        A result that hangs on another row than that of its call is remembered as a stray.
+        """
+        record, parent = self._records[uuid], tree.parents[uuid]
+        if record.type == "assistant":
+            yield from self._rows_on_chain(tree, uuid, on_chain)
+            return
+        if record.type == "user":
+            calls = result_ids(record)
+            own = set(call_ids(self._records[parent])) if parent in self._records else set()
+            for call in calls:
+                if call not in own:
+                    self._strays.setdefault(call, []).append(uuid)
+            if not calls and not record.is_meta:
+                return
+        if parent is not None and parent in self._records:
+            at = parent
+            if parent not in on_chain:
+                # A row under a row beside the chain comes with that one; only a row of the same answer leads back.
+                if self._records[parent].type == "assistant":
+                    yield from self._rows_on_chain(tree, parent, on_chain)
+                return
+            while self._records[at].type != "assistant":
+                above = tree.parents[at]
+                if above is None or above not in on_chain or not _may_follow(self._records[at]):
+                    return
+                at = above
+            yield at
+
+    def _rows_on_chain(self, tree: Tree, uuid: str, on_chain: set[str]) -> Iterator[str]:
+        """The rows of an answer that are on the chain; given once, however many of its rows stand beside it."""
+        if uuid not in self._looked_up:
+            rows = _rows_of_answer(tree, uuid)
+            self._looked_up.update(rows)
+            yield from (row for row in rows if row in on_chain)
+
+    def _answers_with_open_calls(self, walked: list[str]) -> Iterator[str]:
+        answered: set[str] = set()
+        for uuid in walked:
+            if self._records[uuid].type == "user":
+                answered.update(result_ids(self._records[uuid]))
+        for call in answered:
+            self._strays.pop(call, None)
+        for uuid in walked:
+            record = self._records[uuid]
+            if record.type == "assistant" and any(call in self._strays for call in call_ids(record)):
+                yield uuid
+
+    def add_strays(self, calls: set[str], members: dict[str, None]) -> None:
+        """Adds the strays that answer calls of an answer which neither the chain nor the rows found so far answer."""
+        wanted = {call for call in calls if call in self._strays}
+        if wanted:
+            wanted -= {call for member in members for call in result_ids(self._records[member])}
+        for call in wanted:
+            members.update(dict.fromkeys(self._strays[call]))
+
+
+def _may_follow(record: Record) -> bool:
+    """Whether rows under this one may belong to the answer above it: a result, or a row of the client."""
+    return _is_of_the_client(record) or _is_result(record)
+
+
+def _add_results(tree: Tree, members: dict[str, None]) -> None:
+    """Adds the results that hang on the rows of an answer."""
+    for row in list(members):
+        for child in tree.children.get(row, ()):
+            if _is_result(tree.records[child]):
+                members[child] = None
+
+
+def _add_followers(tree: Tree, members: dict[str, None]) -> None:
+    """Adds what the client itself wrote under an answer and its results."""
+    waiting = list(members)
+    while waiting:
+        for child in tree.children.get(waiting.pop(), ()):
+            if child not in members and _is_of_the_client(tree.records[child]):
+                members[child] = None
+                waiting.append(child)
+
+
+def _is_of_the_client(record: Record) -> bool:
+    """Whether the client wrote this row by itself: no prompt, no answer, and no compaction."""
+    if record.is_sidechain:
+        return False
+    if record.type == "user":
+        return record.is_meta is True
+    return record.type == "attachment" or (record.type == "system" and record.subtype != "compact_boundary")
+
+
+def _is_result(record: Record) -> bool:
+    return record.type == "user" and bool(result_ids(record))
+
+
+class _Ids(msgspec.Struct, gc=False):
+    type: str | None = None
+    id: str | None = None
+    tool_use_id: str | None = None
+
+
+_decode_ids = msgspec.json.Decoder(str | list[_Ids]).decode
+
+
+def call_ids(record: Record) -> list[str]:
+    """The ids of the tool calls in an assistant row."""
+    blocks = _blocks(record)
+    if blocks is None:
+        return _odd_ids(record, "tool_use", "id")
+    return [block.id for block in blocks if block.type == "tool_use" and block.id is not None]
+
+
+def result_ids(record: Record) -> list[str]:
+    """The ids of the calls that a user row answers."""
+    blocks = _blocks(record)
+    if blocks is None:
+        return _odd_ids(record, "tool_result", "tool_use_id")
+    return [block.tool_use_id for block in blocks if block.type == "tool_result" and block.tool_use_id is not None]
+
+
+def _blocks(record: Record) -> list[_Ids] | None:
+    """The blocks of a row by their ids alone, or None when they are written in an odd way."""
+    if record.message is None:
+        return []
+    try:
+        blocks = _decode_ids(record.message.content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return [] if isinstance(blocks, str) else blocks
+
+
+def _odd_ids(record: Record, kind: str, field: str) -> list[str]:
+    content = record.content()
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return [value for block in blocks if block.get("type") == kind and isinstance(value := block.get(field), str)]
