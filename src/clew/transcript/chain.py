@@ -1,8 +1,8 @@
 """The chain: the records from the root to a row, as the client puts them in order.
 
-    walk up        by parents, from the row to the root, lost parents repaired            walk.py
-    put back       what parallel tool calls left beside the chain                         beside.py
-    cut            everything before the last compaction boundary
+walk up        by parents, from the row to the root, lost parents repaired            walk.py
+put back       what parallel tool calls left beside the chain                         beside.py
+cut            everything before the last compaction boundary
 """
 
 from __future__ import annotations

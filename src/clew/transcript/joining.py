@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from clew.records.views import JsonObject
-from clew.transcript.message import NO_CONTENT, THOUGHTS, Message, is_blank_text, placeholder, text_block, text_of
+from clew.transcript.message import (
+    NO_CONTENT,
+    THOUGHTS,
+    Message,
+    is_blank_text,
+    is_client_text,
+    placeholder,
+    text_block,
+    text_of,
+)
 from clew.transcript.rows import Row
 
 CALLS_MOVED_MAX = 1_000
@@ -43,6 +52,8 @@ class _Joiner:
     def prompt(self, row: Row) -> None:
         place = len(self.messages) - 1
         last = self.messages[place] if self.messages and self.messages[place].role == "user" else None
+        if row.is_glued and ((last is not None and _glue(last, row)) or all(map(is_client_text, row.blocks))):
+            return
         if last is None:
             place += 1
             self.messages.append(_message(row))
@@ -51,8 +62,6 @@ class _Joiner:
                 self._with_results.add(place)
             else:
                 self._prompts.append(place)
-            return
-        if row.is_glued and _glue(last, row):
             return
         if last.content and row.blocks and last.content[-1]["type"] == "text" and row.blocks[0]["type"] == "text":
             last.content[-1] = {**last.content[-1], "text": text_of(last.content[-1]) + "\n"}
@@ -105,16 +114,17 @@ def _has_call_before_end(blocks: list[JsonObject]) -> bool:
 
 
 def _glue(message: Message, row: Row) -> bool:
-    """Puts text of an attachment at the end of the last result of a message."""
-    for at in range(len(message.content) - 1, -1, -1):
-        block = message.content[at]
-        content = block.get("content")
-        if block["type"] == "tool_result" and isinstance(content, str):
-            texts = [text_of(part) for part in row.blocks if part["type"] == "text"]
-            message.content[at] = {**block, "content": "\n\n".join([content, *texts])}
-            _add_row(message, row)
-            return True
-    return False
+    """Puts the text of an attachment at the end of the result right before it; False where none stands there."""
+    last = message.content[-1] if message.content else None
+    if last is None or last["type"] != "tool_result":
+        return False
+    content = last.get("content", "")
+    if isinstance(content, list):
+        message.content[-1] = {**last, "content": [*content, *row.blocks]}
+    elif isinstance(content, str):
+        texts = [text_of(part) for part in row.blocks if part["type"] == "text"]
+        message.content[-1] = {**last, "content": "\n\n".join([content, *texts] if content else texts)}
+    return True
 
 
 def _fill(message: Message) -> None:

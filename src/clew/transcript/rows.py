@@ -11,7 +11,7 @@ from clew.records.attachment import Attachment
 from clew.records.record import Record, sendable, sendable_text
 from clew.records.system import System
 from clew.records.views import JsonObject, JsonValue
-from clew.transcript.message import MADE_UP, NO_CONTENT, THOUGHTS, is_blank_text, is_client_text, text_block, text_of
+from clew.transcript.message import MADE_UP, NO_CONTENT, THOUGHTS, is_blank_text, text_block, text_of
 
 _COMMAND_PARTS = ("<command-name>", "<local-command-stdout>", "<local-command-stderr>")
 
@@ -99,7 +99,7 @@ def _local_command(record: Record) -> str:
 
 
 def _rendered(record: Record) -> list[JsonObject]:
-    """The texts an attachment was sent as, where the client wrote them down and they are no reminders."""
+    """The texts an attachment was sent as, where the client wrote them down."""
     if b'"rendered"' not in record.raw:
         return []
     view = record.view()
@@ -110,7 +110,7 @@ def _rendered(record: Record) -> list[JsonObject]:
             blocks.append(text_block(sendable_text(content)))
         elif content:
             blocks.extend(block for item in content if isinstance(block := sendable(item), dict))
-    return [block for block in blocks if not is_client_text(block)]
+    return [block for block in blocks if isinstance(block.get("type"), str)]
 
 
 # ---- rows that came to nothing ----
