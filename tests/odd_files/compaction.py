@@ -64,8 +64,13 @@ PLAIN = files({
     "a summary without a boundary, in the chain": [*TALK, summary(6, 4), *end(7, 6)],
     "two compactions": [*compacted(), boundary(9), *SECOND],
     "a compaction and a branch before it, written later": compacted(None, user(9, 2, at=30), answer(10, 9, at=31)),
-    "a compaction and a head record before it": compacted(None, head(4)),
-    "a compaction and an explicit head record before it": compacted(None, exact(4)),
+    "a compaction and a head record that names a row before it": compacted(None, head(4)),
+    "a compaction and an explicit head record that names a row before it": compacted(None, exact(4)),
+    "a head record stands before a compaction, a branch after both": [
+        *TALK, head(4), boundary(5), summary(6, 5), user(9, 2, at=30), answer(10, 9, at=31)],
+    "a head record stands before a compaction that says nothing more": [
+        user(6, None, at=3.5), head(6), boundary(8, at=6.5), user(9, 8, at=12.5), answer(10, 9, at=13)],
+    "an explicit head record stands before a compaction": [*TALK, exact(2), boundary(5), summary(6, 5), *end(7, 6)],
     "a compaction on another branch than the head": [
         *TALK, user(9, 2), boundary(5, 9, at=10), summary(6, 5, at=11), head(4)],
     "rows below the old end after a compaction": [*TALK, boundary(5), summary(6, 5), *end(7, 4)],

@@ -8,7 +8,7 @@ from clew.records.views import View
 
 
 class LastPrompt(View, frozen=True):
-    """The head pointer, and the last prompt for lists.
+    """The head record, and the last prompt for lists.
 
     `leaf_uuid` is UNSET when the row does not speak of the head, and None when it says that there is no row before it:
     with `explicit` that is an empty conversation.
