@@ -31,7 +31,7 @@ import clew
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = Path(clew.__file__).parent / "sample"
-NOW = "2026-11-18T12:00:00Z"
+NOW = "2026-11-21T12:00:00Z"
 NOT_RUN_MAX = 3
 SECONDS_MAX = 120  # An example that waits for something must not hold up everything; none comes near this.
 ANY_LINES = "…"
