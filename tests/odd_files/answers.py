@@ -96,15 +96,10 @@ def _plain(block: dict[str, Any]) -> dict[str, Any]:
     if block.get("type") == "tool_result" and isinstance(content, str):
         return block | {"content": _REMINDER.sub("", content).rstrip()}
     if block.get("type") == "tool_result" and isinstance(content, list):
-        parts = [part for part in content if not _is_reminder(part)]
-        return block | {"content": [_plain(part) if isinstance(part, dict) else part for part in parts]}
+        parts = [_plain(part) if isinstance(part, dict) else part for part in content]
+        # A part that was a reminder and nothing else is left empty by us and taken out of what the client sent.
+        return block | {"content": [part for part in parts if part != {"type": "text", "text": ""}]}
     return block
-
-
-def _is_reminder(part: Any) -> bool:
-    """Whether a part of a result is a text of reminders and nothing else."""
-    words = part.get("text") if isinstance(part, dict) else None
-    return isinstance(words, str) and "<system-reminder>" in words and not _REMINDER.sub("", words).strip()
 
 
 def packed(messages: Messages) -> list[list[Any]]:

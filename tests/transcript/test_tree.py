@@ -49,10 +49,12 @@ def test_a_uuid_that_comes_twice_keeps_its_place_and_takes_the_last_content() ->
     assert numbers(found.duplicates) == [2]
 
 
-def test_a_row_without_a_uuid_is_kept_apart() -> None:
-    found = tree(*START, user(3, 2, uuid=ABSENT))
-    assert numbers(list(found.records)) == [1, 2]
-    assert [record.uuid for record in found.unplaced] == [None]
+def test_rows_without_a_uuid_share_one_place_and_the_last_one_is_left() -> None:
+    found = tree(*START, user(3, 2, uuid=ABSENT), user(4, 2, uuid=ABSENT))
+    assert list(found.records) == [uuid(1), uuid(2), ""]
+    assert found.records[""] is found.unplaced[-1]
+    assert [record.uuid for record in found.unplaced] == [None, None]
+    assert "" not in found.leaves()
 
 
 def test_progress_rows_are_walked_through() -> None:

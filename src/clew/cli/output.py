@@ -78,8 +78,11 @@ def let_go_of_stdout() -> None:
 def fail(error: ClewError, *, is_json: bool) -> None:
     """Tells an error: as a document on stdout for programs, on stderr for people."""
     if is_json:
-        with contextlib.suppress(BrokenPipeError):
+        try:
             write_json({"error": error.message, "hint": error.hint, "candidates": list(error.candidates)})
+            sys.stdout.flush()
+        except BrokenPipeError:
+            let_go_of_stdout()
         return
     from clew.cli.render import neutral
 
