@@ -17,8 +17,8 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from clew.engines.contract import LogKey, LogStat
-from clew.engines.files import FilesEngine, Problem
+from clew.engines.contract import LogKey, LogStat, Problem
+from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem, read_small, shown_path
 from clew.engines.worktrees import worktrees
 from clew.errors import Ambiguous, ClewError, NotFound, StorageError, UsageError

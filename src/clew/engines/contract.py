@@ -1,18 +1,31 @@
-"""What a place that holds logs must do. This is the reading half; writing comes with the one write path.
+"""What a place that holds logs and blobs must do: the contract that every engine and every wrapper keeps.
 
 An engine answers with bytes and knows nothing of what they mean. Names in a key are data: an engine on disk refuses or
-encodes what is no safe file name, and never joins it to a path unchecked.
+encodes what is no safe file name, and never joins it to a path unchecked. `clew.testing.conformance` tests all of this;
+docs/design/0006-the-store-contract.md says what was measured before it was frozen.
+
+MUST and MUST NOT are promises that callers build on. What is not written here is not promised. In particular:
+
+* Nothing orders the appends of two logs.
+* A reader may see an append before it is durable, and before the writer has its answer.
+* Times are for people and for sorting. Whether a log changed is told by its revision alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from threading import Event
+from typing import Literal
 
 import msgspec
 
+from clew.errors import UsageError
 from clew.records.line import Line
+
+WATCH_SECONDS = 0.1
+"""How often an engine that cannot be told of changes looks for them."""
 
 
 class LogKey(msgspec.Struct, frozen=True, order=True):
@@ -28,13 +41,68 @@ class LogKey(msgspec.Struct, frozen=True, order=True):
         return LogKey(self.project, self.session)
 
 
+class BlobKey(msgspec.Struct, frozen=True, order=True):
+    """The address of a blob: a reference to content. `session` is "" for what belongs to the whole store."""
+
+    project: str
+    session: str
+    kind: str
+    name: str
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line to append, without its newline. `dedupe_id` None is never taken for a line that is there already."""
+
+    data: bytes
+    dedupe_id: str | None = None
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """What came of an append: the revision that it left, how many entries were written, how many were there before."""
+
+    revision: str
+    written: int
+    duplicates: int = 0
+    notes: tuple[str, ...] = ()
+    """What a person should know: a torn line was closed, the file was replaced meanwhile."""
+
+
 class LogStat(msgspec.Struct, frozen=True):
-    """What is known of a log without reading it. `modified_ns` is a point in time in nanoseconds since 1970."""
+    """What is known of a log without reading it. `modified_ns` is a point in time in nanoseconds since 1970.
+
+    `summary` is what was passed to the last append, or None where that no longer belongs to this revision.
+    """
 
     key: LogKey
     revision: str
     size_bytes: int
     modified_ns: int
+    summary: bytes | None = None
+
+
+class BlobStat(msgspec.Struct, frozen=True):
+    """What is known of a blob without reading it. `digest` is the SHA-256 in hex, None where only reading could say."""
+
+    key: BlobKey
+    size_bytes: int
+    modified_ns: int
+    digest: str | None = None
+    mode: int = 0o600
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """What was set aside: how many logs and blobs, and how many bytes they have."""
+
+    logs: int = 0
+    blobs: int = 0
+    size_bytes: int = 0
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something that a listing left out, and why. The path may hold any characters."""
+
+    path: str
+    reason: str
 
 
 class Order(Enum):
@@ -45,39 +113,252 @@ class Order(Enum):
     BY_KEY = "key"
 
 
-class LogStore(Protocol):
-    """Reads logs.
+SORTS: Mapping[Order, Callable[[LogStat], tuple[int, LogKey]]] = {
+    Order.NEWEST_FIRST: lambda stat: (-stat.modified_ns, stat.key),
+    Order.OLDEST_FIRST: lambda stat: (stat.modified_ns, stat.key),
+    Order.BY_KEY: lambda stat: (0, stat.key),
+}
 
-    A read MUST give every byte that was in the log when it began, in order, once, and MUST NOT give a part of a line
-    that a writer finished before. Lines appended while it runs MAY be missing. Memory MUST NOT grow with the log.
+
+class Capabilities(msgspec.Struct, frozen=True):
+    """What engines differ in, as data: callers ask these fields and never what class an engine is."""
+
+    cas: Literal["atomic", "cooperative"] = "atomic"
+    """Whether `expect` holds against everybody, or only among those who write through clew."""
+    is_durable: bool = True
+    """Whether what was acknowledged is there after the machine failed."""
+    atomic_batch: bool = True
+    """Whether a crash leaves all entries of an append or none. Otherwise it may leave a prefix of whole lines."""
+    atomic_summary: bool = True
+    """Whether the summary is stored in the append's own transaction. Otherwise `stat` may have to answer None."""
+    dedupes_sublogs: bool = True
+    """Whether `dedupe_id` counts in sublogs too."""
+    keeps_mode: bool = True
+    """Whether blobs come back with the mode they were put with."""
+    is_shared: bool = True
+    """Whether several processes may hold the store at once."""
+    is_clients: bool = False
+    """Whether Claude Code itself reads and appends here."""
+
+
+class LogStore(ABC):
+    """Holds logs: append-only sequences of lines.
+
+    An engine MUST be safe to share by threads, and by processes if `capabilities.is_shared`. Every method MUST raise
+    errors of `clew.errors` for what the place does, `UsageError` for a key that it cannot hold, and MUST NOT leave a
+    log that another method would call damaged.
     """
 
+    capabilities = Capabilities()
+    url = ""
+    """What `clew.open` takes to open the same place again."""
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """What the newest look at each place left out."""
+        return ()
+
+    # Writing.
+
+    @abstractmethod
+    def append(
+        self,
+        key: LogKey,
+        entries: Sequence[Entry],
+        *,
+        batch_id: str | None = None,
+        expect: str | None = None,
+        summary: bytes | None = None,
+        keep_time: bool = False,
+    ) -> Appended:
+        """Adds lines at the end, in order, each with one newline. When it returns they are as durable as was asked.
+
+        * Lines of one append MUST stand together, and no line of anybody MUST be broken by it. After a crash all of
+          them are there, or a prefix of whole lines (none, if `atomic_batch`).
+        * An entry whose `dedupe_id` an earlier line of this log was appended with, or that stands twice in `entries`,
+          MUST NOT be written again; it is counted in `duplicates`. In a sublog only if `dedupes_sublogs`.
+        * The same `batch_id` for the same log with the same entries MUST add what the first try did not, and nothing
+          else: a caller without an answer calls again. An engine MUST know at least the last 100 batches of a log.
+        * `expect` is a revision from `stat` or `append`, or "" for a log that is not there. Anything else than the
+          present one MUST raise `Conflict`, naming both, and write nothing.
+        * `summary` replaces the one before; None leaves it.
+        * `keep_time` leaves `modified_ns` as it is, where the engine can, for lines that are no conversation.
+        * No entries: nothing happens, and no log is made. An entry with a newline in it MUST raise `UsageError`.
+
+        A log that does not exist is made. The revision MUST change with every line that is written. `modified_ns` MUST
+        grow with every append that writes and does not keep the time.
+        """
+
+    @abstractmethod
+    def extend(
+        self, key: LogKey, chunks: Iterable[bytes], *, start: int, modified_ns: int | None = None, make: bool = False
+    ) -> int:
+        """Goes on with a log by raw bytes, for copies: no newline is added, nothing is healed or deduplicated.
+
+        `start` MUST be the size of the log now (0 where there is none), else `Conflict` and nothing is written. Memory
+        MUST NOT grow with the bytes, nor with the length of a line. A new log appears whole or not at all; one that
+        grows may keep a prefix of the chunks after a crash. `make` makes a log of no bytes. Returns the new size.
+        """
+
+    @abstractmethod
+    def replace(self, key: LogKey, lines: Iterable[bytes], *, expect: str) -> str:
+        """Puts other bytes in the place of a log, for repair only: whole or not at all. Returns the new revision.
+
+        Raises `Conflict` when the log is not at `expect`, and `NotFound` when it is not there.
+        """
+
+    @abstractmethod
+    def delete(self, key: LogKey) -> bool:
+        """Removes a log for good; a main log takes its sublogs along. False when there was none. Blobs stay."""
+
+    def flush(self) -> None:  # noqa: B027 - Nothing to do where an append is durable when it returns.
+        """Returns when every append of any thread that returned before is durable."""
+
+    def close(self) -> None:
+        """Flushes and lets go of files and connections. Calling it again does nothing."""
+        self.flush()
+
+    # Setting aside: what stands behind `delete` with undo.
+
+    @abstractmethod
+    def set_aside(self, key: LogKey, operation: str) -> Aside:
+        """Takes a session - main log, sublogs, blobs - out of sight, kept under the name of an operation.
+
+        No other method MUST show any of it afterwards. Doing it again goes on where a crash ended it. Nothing there:
+        an empty `Aside`.
+        """
+
+    @abstractmethod
+    def bring_back(self, operation: str) -> Aside:
+        """Puts back everything that is kept under that name, byte for byte and with its times.
+
+        Raises `Conflict`, and brings back nothing, when something stands in its place now. Can be done again after a
+        crash. Nothing kept: an empty `Aside`.
+        """
+
+    @abstractmethod
+    def free_aside(self, operation: str) -> Aside:
+        """Removes for good what is kept under that name. Only `gc` calls it."""
+
+    # Reading.
+
+    @abstractmethod
     def read(self, key: LogKey, *, start: int = 0, end: int | None = None) -> Iterator[Line]:
         """Lines from `start` (a position that `read` gave, or 0) up to but without `end`.
 
-        Raises `NotFound` when there is no such log. The last line may lack its terminator; it is then either torn or
-        still being written. Line numbers count from the first line read.
+        A read MUST give every byte that was in the log when it began, in order, once, and MUST NOT give a part of a
+        line that a writer finished before. Lines appended while it runs MAY be missing. Memory MUST NOT grow with the
+        log. Raises `NotFound` when there is no such log. The last line may lack its terminator; it is then either torn
+        or still being written. Line numbers count from the first line read. Positions are offsets: the next line
+        begins at `position + size`.
         """
-        ...
 
+    @abstractmethod
     def read_back(self, key: LogKey) -> Iterator[Line]:
         """The same lines, newest first. `number` is 0: counting would mean reading everything."""
-        ...
 
+    @abstractmethod
     def read_range(self, key: LogKey, *, position: int, size: int) -> Iterator[bytes]:
-        """The bytes of a range in chunks, for lines that are too long to hold."""
-        ...
+        """The bytes of a range in chunks, as they are. Raises `Conflict` when the log does not hold all of them."""
 
+    @abstractmethod
     def stat(self, key: LogKey) -> LogStat | None:
         """None when there is no such log."""
-        ...
 
+    @abstractmethod
     def list(
         self, project: str | None = None, *, order: Order = Order.NEWEST_FIRST, limit: int | None = None
     ) -> Iterator[LogStat]:
-        """Main logs, of one project or of all."""
-        ...
+        """Main logs, of one project or of all. An unknown project has none."""
 
+    @abstractmethod
     def list_sub(self, key: LogKey) -> Iterator[LogStat]:
-        """The other logs of the session, by key."""
-        ...
+        """The other logs of the session, by key; also where the main log is not there."""
+
+    @abstractmethod
+    def projects(self) -> Sequence[str]:
+        """The keys of all projects with a log, sorted. An engine may name projects without any too."""
+
+    # Defaults that are right everywhere; an engine that can do better does.
+
+    def list_subs(self, project: str) -> Mapping[str, Sequence[LogStat]]:
+        """What `list_sub` gives for every session of a project that has any."""
+        found = {stat.key.session: [*self.list_sub(stat.key)] for stat in self.list(project, order=Order.BY_KEY)}
+        return {session: subs for session, subs in found.items() if subs}
+
+    def find_sessions(self, id_or_prefix: str) -> Sequence[LogStat]:
+        """Sessions of all projects whose id begins so, in any case, newest first; an id that is given whole, as it is
+        written, excludes all others. The same id may stand in several projects.
+        """
+        wanted = id_or_prefix.lower()
+        found = [stat for stat in self.list() if stat.key.session.lower().startswith(wanted)]
+        return [stat for stat in found if stat.key.session == id_or_prefix] or found
+
+    def where(self, key: LogKey) -> str:
+        """The place of a log in words: a path on disk, else the store and the names."""
+        return "#".join((self.url, "/".join(filter(None, (key.project, key.session, key.subpath)))))
+
+    def live_sessions(self) -> frozenset[str]:
+        """The ids of sessions that a running client holds, each with a head of its own."""
+        return frozenset()
+
+    def watch(self, keys: Sequence[LogKey], stop: Event, *, seconds: float = WATCH_SECONDS) -> Iterator[None]:
+        """Yields whenever one of the logs may have changed, until `stop` is set. Never misses the last change."""
+        before = [self._revision(key) for key in keys]
+        while not stop.wait(seconds):
+            now = [self._revision(key) for key in keys]
+            if now != before:
+                before = now
+                yield None
+
+    def _revision(self, key: LogKey) -> str | None:
+        stat = self.stat(key)
+        return None if stat is None else stat.revision
+
+
+class BlobStore(ABC):
+    """Holds blobs: content under names. Content that several names refer to is held once where the engine can.
+
+    The kinds `backup`, `tool result`, `meta`, `custom title`, `archived` and `sidecar` are the client's own; an engine
+    on Claude's files puts them where the client looks. All others are clew's.
+    """
+
+    @abstractmethod
+    def put(self, key: BlobKey, chunks: Iterable[bytes], *, mode: int = 0o600, modified_ns: int | None = None) -> str:
+        """Stores content under a name, whole or not at all, durable when it returns; replaces what was there.
+
+        Returns the digest, the SHA-256 in hex. Memory MUST NOT grow with the content.
+        """
+
+    @abstractmethod
+    def open(self, key: BlobKey) -> Iterator[bytes]:
+        """The content in chunks. Raises `NotFound` for an unknown name.
+
+        Where the engine knows the digest it MUST raise `DamagedData` at the end when the bytes are not those that were
+        put; a caller that must know before it uses them reads twice.
+        """
+
+    @abstractmethod
+    def blob_stat(self, key: BlobKey) -> BlobStat | None:
+        """None when there is no such blob."""
+
+    @abstractmethod
+    def blobs(self, key: LogKey) -> Sequence[BlobStat]:
+        """The blobs of a session, of every kind, by kind and name. With `session` "", those of the whole store."""
+
+    @abstractmethod
+    def delete_blob(self, key: BlobKey) -> bool:
+        """Removes a name; the content goes when no name refers to it any more. False when there was none."""
+
+
+class Engine(LogStore, BlobStore):
+    """A place that holds both. The rest of clew asks for this and nothing more special."""
+
+
+def checked_entries(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """The entries themselves. Raises `UsageError` for one that would not be one line."""
+    for at, entry in enumerate(entries):
+        if b"\n" in entry.data or not entry.data:
+            what = "holds a newline" if entry.data else "is empty"
+            raise UsageError(f"entry {at} of {len(entries)} {what}: an entry is one line", hint="append compact JSON")
+    return entries

@@ -8,13 +8,13 @@ name raises.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from clew.engines.contract import LogKey, LogStat, Order
+from clew.engines.contract import SORTS, LogKey, LogStat, Order, Problem
 from clew.engines.filesystem import (
     Entry,
     FileSystem,
@@ -53,18 +53,6 @@ PEEK_CHUNK_BYTES = 16 * 1024
 
 T = TypeVar("T")
 _OPENED = Line(b"", 0, 0, 0)
-_SORTS: dict[Order, Callable[[LogStat], tuple[int, LogKey]]] = {
-    Order.NEWEST_FIRST: lambda stat: (-stat.modified_ns, stat.key),
-    Order.OLDEST_FIRST: lambda stat: (stat.modified_ns, stat.key),
-    Order.BY_KEY: lambda stat: (0, stat.key),
-}
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """Something that a listing left out, and why. The path may hold any characters."""
-
-    path: str
-    reason: str
 
 
 class Blob(msgspec.Struct, frozen=True):
@@ -226,7 +214,7 @@ class FilesEngine:
             self._must_have_root()
             projects = (project,)
         found = [stat for each in projects for stat in self._main_logs(each)]
-        found.sort(key=_SORTS[order])
+        found.sort(key=SORTS[order])
         return iter(found[:limit])
 
     def _main_logs(self, project: str) -> Iterator[LogStat]:
@@ -243,7 +231,7 @@ class FilesEngine:
         for entry, place, owner in self._flat_sublogs(key.project):
             if owner == key.session:
                 found += self._looked(entry, LogKey(key.project, owner, place.name))
-        return iter(sorted(found, key=_SORTS[Order.BY_KEY]))
+        return iter(sorted(found, key=SORTS[Order.BY_KEY]))
 
     def list_subs(self, project: str) -> Mapping[str, Sequence[LogStat]]:
         """What `list_sub` gives for every session of a project that has any, in one look at the project's folder.
@@ -260,7 +248,7 @@ class FilesEngine:
                 continue
             for stat in stats:
                 found.setdefault(stat.key.session, []).append(stat)
-        return {session: sorted(stats, key=_SORTS[Order.BY_KEY]) for session, stats in sorted(found.items())}
+        return {session: sorted(stats, key=SORTS[Order.BY_KEY]) for session, stats in sorted(found.items())}
 
     def blobs(self, key: LogKey) -> Sequence[Blob]:
         """Every file of the session that is no log, by kind and name: with `list_sub`, all there is of it.
@@ -322,7 +310,7 @@ class FilesEngine:
                 if place.kind is Kind.MAIN_LOG and place.session.lower().startswith(wanted.lower()):
                     found += self._looked(entry, LogKey(project, place.session))
         exact = [stat for stat in found if stat.key.session == wanted]
-        return sorted(exact or found, key=_SORTS[Order.NEWEST_FIRST])
+        return sorted(exact or found, key=SORTS[Order.NEWEST_FIRST])
 
     def cwd_of(self, project: str) -> str | None:
         """The directory of a project by its newest session that names one: where it was moved to last, else where it
