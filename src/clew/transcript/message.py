@@ -50,7 +50,8 @@ def is_blank_text(block: JsonObject) -> bool:
     if block.get("type") != "text":
         return False
     text = block.get("text")
-    return not text.strip() if isinstance(text, str) else True
+    # `isspace` stops at the first letter; `strip` would copy the text.
+    return not text or text.isspace() if isinstance(text, str) else True
 
 
 def is_client_text(block: JsonObject) -> bool:
