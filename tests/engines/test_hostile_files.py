@@ -13,7 +13,7 @@ import pytest
 
 from clew.engines.contract import LogKey
 from clew.engines.files import FilesEngine
-from clew.engines.filesystem import Entry, OsFileSystem, failures_of, read_small, shown_path, translated
+from clew.engines.filesystem import DirEntry, OsFileSystem, failures_of, read_small, shown_path, translated
 from clew.errors import ClewError, NotFound, StorageError
 
 A, B = (f"{letter * 8}-0000-4000-8000-000000000001" for letter in "ab")
@@ -180,7 +180,7 @@ class Denying(OsFileSystem):
             raise self.error
         return super().open(path)
 
-    def scan(self, path: str) -> list[Entry]:
+    def scan(self, path: str) -> list[DirEntry]:
         if self.word in path:
             raise self.error
         return super().scan(path)

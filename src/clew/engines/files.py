@@ -16,7 +16,7 @@ import msgspec
 
 from clew.engines.contract import SORTS, LogKey, LogStat, Order, Problem
 from clew.engines.filesystem import (
-    Entry,
+    DirEntry,
     FileSystem,
     NotRegular,
     OsFileSystem,
@@ -379,7 +379,7 @@ class FilesEngine:
         except OSError as error:
             raise translated(error, self._base) from error
 
-    def _scan_project(self, project: str) -> Iterator[tuple[Entry, Place]]:
+    def _scan_project(self, project: str) -> Iterator[tuple[DirEntry, Place]]:
         folder = self._at(self.layout.project_folder(project))
         try:
             entries = self._fs.scan(folder)
@@ -391,7 +391,7 @@ class FilesEngine:
         for entry in entries:
             yield entry, place_in_project(project, (entry.name,))
 
-    def _walk(self, relative: str) -> Iterator[tuple[Entry, tuple[str, ...]]]:
+    def _walk(self, relative: str) -> Iterator[tuple[DirEntry, tuple[str, ...]]]:
         """Every file below a folder with its names from there. Links to directories are not followed."""
         base = self._at(relative)
         self._forget(base)
@@ -422,14 +422,14 @@ class FilesEngine:
             if place.kind is Kind.SUBLOG:
                 yield from self._looked(entry, LogKey(project, session, place.name))
 
-    def _flat_sublogs(self, project: str) -> Iterator[tuple[Entry, Place, str]]:
+    def _flat_sublogs(self, project: str) -> Iterator[tuple[DirEntry, Place, str]]:
         for entry, place in self._scan_project(project):
             if place.kind is Kind.FLAT_SUBLOG:
                 owner = self._owner_of(entry)
                 if owner is not None:
                     yield entry, place, owner
 
-    def _owner_of(self, entry: Entry) -> str | None:
+    def _owner_of(self, entry: DirEntry) -> str | None:
         """The session of an old sublog. Rows are only appended, so the first one is read once for each file."""
         known, inode = self._owners.get(entry.path), entry.inode()
         if known is not None and known.inode == inode and known.session is not None:
@@ -452,7 +452,7 @@ class FilesEngine:
             self._report(entry.path, "its first rows name no session, so it belongs to none")
         return known.session
 
-    def _looked(self, entry: Entry, key: LogKey) -> Iterator[LogStat]:
+    def _looked(self, entry: DirEntry, key: LogKey) -> Iterator[LogStat]:
         """The log behind the name, or nothing and a problem."""
         stat = self._regular(entry)
         if stat is None:
@@ -462,7 +462,7 @@ class FilesEngine:
         else:
             self._report(entry.path, "this user may not read it")
 
-    def _blob(self, entry: Entry, kind: Kind, name: str) -> Iterator[Blob]:
+    def _blob(self, entry: DirEntry, kind: Kind, name: str) -> Iterator[Blob]:
         if entry.is_symlink():
             self._report(entry.path, "a link is not taken for a file of the session")
             return
@@ -470,7 +470,7 @@ class FilesEngine:
         if stat is not None:
             yield Blob(kind, name, Path(entry.path), stat.st_size, stat.st_mtime_ns)
 
-    def _regular(self, entry: Entry) -> os.stat_result | None:
+    def _regular(self, entry: DirEntry) -> os.stat_result | None:
         try:
             stat = entry.stat()
         except FileNotFoundError:
@@ -496,7 +496,7 @@ class FilesEngine:
             self._problems.pop(path, None)
 
 
-def _is_dir(entry: Entry) -> bool:
+def _is_dir(entry: DirEntry) -> bool:
     """Links followed. What cannot be told, as in a circle of links, is no directory."""
     try:
         return entry.is_dir()

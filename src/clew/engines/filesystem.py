@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import shlex
+import signal
 import stat as modes
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -51,7 +54,7 @@ _HINTS = {
 }
 
 
-class Entry(Protocol):
+class DirEntry(Protocol):
     """One name in a directory; `os.DirEntry` is one. `inode` and the kind cost no call on most file systems."""
 
     @property
@@ -70,7 +73,10 @@ class Entry(Protocol):
 
 
 class FileSystem(Protocol):
-    """What reading needs. Every method raises `OSError` as the system does; `failures_of` makes our errors of them."""
+    """What engines on disk need. Every method raises `OSError` as the system does; `failures_of` makes our errors of
+    them. Each method that changes something is one step: a crash happens before or after it, and `write` may stop in
+    the middle.
+    """
 
     def open(self, path: str) -> io.RawIOBase:
         """A regular file for reading, unbuffered, able to seek and not inherited by child processes.
@@ -87,7 +93,7 @@ class FileSystem(Protocol):
         """Of what the path leads to, links followed."""
         ...
 
-    def scan(self, path: str) -> list[Entry]:
+    def scan(self, path: str) -> list[DirEntry]:
         """The names in a directory, in no order."""
         ...
 
@@ -97,6 +103,58 @@ class FileSystem(Protocol):
 
     def real_path(self, path: str) -> str:
         """The absolute path without links. What does not exist, or leads in a circle, stays as it is written."""
+        ...
+
+    # Changing. No path is followed where it ends in a link, except by `make_dir` and `lock`, which stop there.
+
+    def open_append(self, path: str, *, make: bool) -> io.RawIOBase:
+        """A regular file for reading and appending; with `make`, a new one of mode 0600 where there is none."""
+        ...
+
+    def create(self, path: str, *, mode: int = 0o600) -> io.RawIOBase:
+        """A new file for writing. Raises `FileExistsError` for a name that is taken, by a link too."""
+        ...
+
+    def write(self, file: io.RawIOBase, data: bytes) -> int:
+        """One system call. Returns how many bytes were taken, which may be fewer than there are."""
+        ...
+
+    def sync(self, file: io.RawIOBase) -> None:
+        """Returns when the bytes and the size of the file are on the disk."""
+        ...
+
+    def sync_dir(self, path: str) -> None:
+        """Returns when the names in the directory are on the disk."""
+        ...
+
+    def set_times(self, path: str, modified_ns: int) -> None: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Puts a file or directory in the place of the target, at once."""
+        ...
+
+    def link(self, source: str, target: str) -> None:
+        """A second name for a file. Raises `FileExistsError` for a name that is taken."""
+        ...
+
+    def unlink(self, path: str) -> None: ...
+
+    def make_dir(self, path: str) -> None:
+        """A directory of mode 0700. Raises `FileExistsError` where there is something."""
+        ...
+
+    def remove_dir(self, path: str) -> None:
+        """Removes an empty directory."""
+        ...
+
+    def lock(self, path: str) -> AbstractContextManager[io.RawIOBase]:
+        """Holds the file, made where missing, against every other thread and process that locks it; waits for them."""
+        ...
+
+    def lease(self, file: io.RawIOBase) -> AbstractContextManager[bool]:
+        """Keeps every other program from opening the file, if it can: False where another has it open already, or the
+        system has no such thing. Whoever opens it meanwhile waits, so it must be held for microseconds only.
+        """
         ...
 
 
@@ -116,7 +174,7 @@ class OsFileSystem:
         # may be another one by the time it is open, so what counts is the second look; O_NONBLOCK makes that open
         # harmless.
         _must_be_regular(path, self.stat(path))
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        handle = _opened(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:
             _must_be_regular(path, os.fstat(handle))
             return io.FileIO(handle, "rb", closefd=True)
@@ -130,7 +188,7 @@ class OsFileSystem:
     def stat(self, path: str) -> os.stat_result:
         return Path(path).stat()
 
-    def scan(self, path: str) -> list[Entry]:
+    def scan(self, path: str) -> list[DirEntry]:
         with os.scandir(path) as entries:
             return [*entries]
 
@@ -142,6 +200,103 @@ class OsFileSystem:
 
     def real_path(self, path: str) -> str:
         return os.path.realpath(path)
+
+    def open_append(self, path: str, *, make: bool) -> io.RawIOBase:
+        flags = os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
+        handle = _opened(path, flags | (os.O_CREAT if make else 0), 0o600)
+        try:
+            _must_be_regular(path, os.fstat(handle))
+            return io.FileIO(handle, "r+b", closefd=True)
+        except BaseException:
+            os.close(handle)
+            raise
+
+    def create(self, path: str, *, mode: int = 0o600) -> io.RawIOBase:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(path, flags, 0o600)
+        if mode != 0o600:
+            os.fchmod(handle, mode)
+        return io.FileIO(handle, "wb", closefd=True)
+
+    def write(self, file: io.RawIOBase, data: bytes) -> int:
+        return os.write(file.fileno(), data)
+
+    def sync(self, file: io.RawIOBase) -> None:
+        if hasattr(fcntl, "F_FULLFSYNC"):
+            # On macOS fsync leaves the bytes in the cache of the drive.
+            fcntl.fcntl(file.fileno(), fcntl.F_FULLFSYNC)
+        else:
+            os.fdatasync(file.fileno())
+
+    def sync_dir(self, path: str) -> None:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def set_times(self, path: str, modified_ns: int) -> None:
+        os.utime(path, ns=(modified_ns, modified_ns), follow_symlinks=False)
+
+    def rename(self, source: str, target: str) -> None:
+        Path(source).rename(target)
+
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target, follow_symlinks=False)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def make_dir(self, path: str) -> None:
+        os.mkdir(path, 0o700)
+
+    def remove_dir(self, path: str) -> None:
+        os.rmdir(path)
+
+    @contextmanager
+    def lock(self, path: str) -> Iterator[io.RawIOBase]:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        with io.FileIO(os.open(path, flags, 0o600), "r+b", closefd=True) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+
+    @contextmanager
+    def lease(self, file: io.RawIOBase) -> Iterator[bool]:
+        held = _lease(file)
+        try:
+            yield held
+        finally:
+            if held:
+                fcntl.fcntl(file.fileno(), fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+_F_SETSIG = 10
+_LEASED_TRIES_MAX = 1_000
+_LEASED_SECONDS = 0.0005
+
+
+def _lease(file: io.RawIOBase) -> bool:
+    """A write lease of Linux: the kernel lets nobody open the file before it is given back, whoever they are."""
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return False
+    try:
+        # Who waits for the file is announced by a signal; this one does nothing unless a program asks for it, where
+        # the usual one, SIGIO, would end the process.
+        fcntl.fcntl(file.fileno(), _F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(file.fileno(), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    except OSError:
+        return False
+    return True
+
+
+def _opened(path: str, flags: int, mode: int = 0) -> int:
+    """Opens without blocking; where another process of ours holds the file for an append, a moment later."""
+    for _ in range(_LEASED_TRIES_MAX):
+        try:
+            return os.open(path, flags, mode)
+        except BlockingIOError:
+            time.sleep(_LEASED_SECONDS)
+    return os.open(path, flags, mode)
 
 
 def read_small(fs: FileSystem, path: str, limit: int = SMALL_FILE_BYTES_MAX) -> bytes | None:

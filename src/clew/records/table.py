@@ -72,5 +72,5 @@ VIEWS: dict[str, str] = {
     "agent_metadata": "clew.records.workflow:AgentMetadata",
 }
 
-NOT_IN_TABLE = frozenset({"line", "record", "codec", "json_text", "views"})
+NOT_IN_TABLE = frozenset({"line", "record", "codec", "compact", "identity", "json_text", "views"})
 """The modules of this folder that read no record type of their own: what the families stand on."""

@@ -16,7 +16,6 @@ time; both are counted up, so the same calls give the same bytes. What `cwd` say
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -27,6 +26,7 @@ from uuid import UUID
 from clew.errors import UsageError
 from clew.layouts.claude import ClaudeLayout
 from clew.layouts.keys import ClaudeKeys, KeyStrategy
+from clew.records.compact import compact
 from clew.records.line import Line
 from clew.records.views import JsonObject, JsonValue
 
@@ -307,17 +307,7 @@ def _iso(moment: datetime) -> str:
 
 def to_bytes(rows: Iterable[Row | bytes]) -> bytes:
     """The rows as lines: compact JSON, UTF-8 not escaped, one newline each. Bytes stand as they are, with theirs."""
-    return b"".join(row if isinstance(row, bytes) else _encoded(row) + b"\n" for row in rows)
-
-
-def _encoded(row: Row) -> bytes:
-    # A lone surrogate cannot stand in UTF-8; the client's runtime writes it as an escape.
-    shown = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
-    return shown.encode() if not _has_surrogate(shown) else json.dumps(row, separators=(",", ":")).encode()
-
-
-def _has_surrogate(shown: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in shown)
+    return b"".join(row if isinstance(row, bytes) else compact(row) + b"\n" for row in rows)
 
 
 def lines_of(data: bytes) -> Iterator[Line]:
