@@ -22,10 +22,15 @@ from typing import Literal
 import msgspec
 
 from clew.errors import UsageError
+from clew.layouts.keys import KeyStrategy
 from clew.records.line import Line
 
 WATCH_SECONDS = 0.1
 """How often an engine that cannot be told of changes looks for them."""
+TICK_NS = 1_000_000
+"""By so much `modified_ns` of a log grows at least: protocols that count milliseconds see each change too."""
+BATCHES_KEPT = 100
+"""So many batches of a log are known at least, for callers that did not get an answer."""
 
 
 class LogKey(msgspec.Struct, frozen=True, order=True):
@@ -139,6 +144,17 @@ class Capabilities(msgspec.Struct, frozen=True):
     """Whether several processes may hold the store at once."""
     is_clients: bool = False
     """Whether Claude Code itself reads and appends here."""
+    search: bool = False
+    """Whether `search` finds words."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A line that holds the words that were searched for. A higher `score` is a better match."""
+
+    key: LogKey
+    position: int
+    size: int
+    score: float
 
 
 class LogStore(ABC):
@@ -178,7 +194,9 @@ class LogStore(ABC):
         * An entry whose `dedupe_id` an earlier line of this log was appended with, or that stands twice in `entries`,
           MUST NOT be written again; it is counted in `duplicates`. In a sublog only if `dedupes_sublogs`.
         * The same `batch_id` for the same log with the same entries MUST add what the first try did not, and nothing
-          else: a caller without an answer calls again. An engine MUST know at least the last 100 batches of a log.
+          else: a caller without an answer calls again. What the first try wrote is counted in `duplicates`, and
+          `expect` is not compared where anything of it was written. An engine MUST know at least the last
+          `BATCHES_KEPT` batches of a log.
         * `expect` is a revision from `stat` or `append`, or "" for a log that is not there. Anything else than the
           present one MUST raise `Conflict`, naming both, and write nothing.
         * `summary` replaces the one before; None leaves it.
@@ -186,7 +204,7 @@ class LogStore(ABC):
         * No entries: nothing happens, and no log is made. An entry with a newline in it MUST raise `UsageError`.
 
         A log that does not exist is made. The revision MUST change with every line that is written. `modified_ns` MUST
-        grow with every append that writes and does not keep the time.
+        grow by at least `TICK_NS` with every append that writes and does not keep the time.
         """
 
     @abstractmethod
@@ -195,6 +213,7 @@ class LogStore(ABC):
     ) -> int:
         """Goes on with a log by raw bytes, for copies: no newline is added, nothing is healed or deduplicated.
 
+        Later appends know the lines that came so: an engine finds their `dedupe_id` by `records.identity`.
         `start` MUST be the size of the log now (0 where there is none), else `Conflict` and nothing is written. Memory
         MUST NOT grow with the bytes, nor with the length of a line. A new log appears whole or not at all; one that
         grows may keep a prefix of the chunks after a crash. `make` makes a log of no bytes. Returns the new size.
@@ -280,6 +299,25 @@ class LogStore(ABC):
         """The keys of all projects with a log, sorted. An engine may name projects without any too."""
 
     # Defaults that are right everywhere; an engine that can do better does.
+
+    def projects_for(self, cwd: str, keys: KeyStrategy) -> Sequence[str]:
+        """The projects that hold sessions of a directory, its own key first. `cwd` is a real path."""
+        own = keys.key(cwd)
+        return [own] if own in self.projects() else []
+
+    def retention_days(self) -> float | None:
+        """After how many days without a change another program deletes sessions here; None where none does."""
+        return None
+
+    def search(
+        self,
+        words: str,
+        *,
+        project: str | None = None,  # noqa: ARG002 - For engines that can.
+        limit: int | None = None,  # noqa: ARG002
+    ) -> Iterator[Found]:
+        """Lines whose texts hold all of the words, the best first. Raises `UsageError` where `search` is False."""
+        raise UsageError(f"this store cannot search for {words!r}", hint="use one that can, such as sqlite:PATH")
 
     def list_subs(self, project: str) -> Mapping[str, Sequence[LogStat]]:
         """What `list_sub` gives for every session of a project that has any."""
