@@ -56,7 +56,11 @@ class BlobKey(msgspec.Struct, frozen=True, order=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One line to append, without its newline. `dedupe_id` None is never taken for a line that is there already."""
+    """One line to append, without its newline.
+
+    `dedupe_id` is the `uuid` that stands in the line, for a row that is written once; None for one that may stand there
+    again. An engine may keep ids beside the lines or find them in the lines, by `records.identity`.
+    """
 
     data: bytes
     dedupe_id: str | None = None
@@ -75,7 +79,9 @@ class Appended(msgspec.Struct, frozen=True):
 class LogStat(msgspec.Struct, frozen=True):
     """What is known of a log without reading it. `modified_ns` is a point in time in nanoseconds since 1970.
 
-    `summary` is what was passed to the last append, or None where that no longer belongs to this revision.
+    `summary` is what was passed to the last append, or None where that no longer belongs to this revision. What stands
+    before the first dash of `revision` names the log itself: it stays the same while the log only grows, and is another
+    one after `replace`, or when a log was deleted and made anew.
     """
 
     key: LogKey
@@ -267,9 +273,10 @@ class LogStore(ABC):
 
         A read MUST give every byte that was in the log when it began, in order, once, and MUST NOT give a part of a
         line that a writer finished before. Lines appended while it runs MAY be missing. Memory MUST NOT grow with the
-        log. Raises `NotFound` when there is no such log. The last line may lack its terminator; it is then either torn
-        or still being written. Line numbers count from the first line read. Positions are offsets: the next line
-        begins at `position + size`.
+        log; a line over the engine's limit comes as a `Line` without data, whose bytes `read_range` gives. Raises
+        `NotFound` at the call when there is no such log, and `Conflict` when no line begins at `start` any more. The
+        last line may lack its terminator; it is then either torn or still being written. Line numbers count from the
+        first line read. Positions are offsets: the next line begins at `position + size`.
         """
 
     @abstractmethod

@@ -18,8 +18,9 @@ def dedupe_id(record: Record) -> str | None:
     return record.uuid or None if record.type in WRITTEN_ONCE else None
 
 
-def dedupe_id_of_line(data: bytes) -> str | None:
-    """The same of a line that stands in a log, for engines that learn what is there; broken lines have none.
+def uuid_of_line(data: bytes) -> str | None:
+    """The uuid of a line that stands in a log, whatever its type, for engines that learn what is there; broken lines
+    have none.
 
     Of several records on one line the client reads the first, so that is the one that is there.
     """
@@ -27,5 +28,5 @@ def dedupe_id_of_line(data: bytes) -> str | None:
         return None
     row = decode(Line(data, 0, 1, len(data)))
     if isinstance(row, Malformed):
-        return dedupe_id(row.loaded[0]) if row.loaded else None
-    return dedupe_id(row) if isinstance(row, Record) else None
+        return (row.loaded[0].uuid or None) if row.loaded else None
+    return (row.uuid or None) if isinstance(row, Record) else None
