@@ -17,7 +17,7 @@ from session_files import CountingFileSystem, append, assistant, changed, in_byt
 
 def opened(path: Path, fs: OsFileSystem | None = None) -> Session:
     engine, key = FilesEngine.for_file(path, fs=fs)
-    return Session(engine, key, fs=fs)
+    return Session(engine, key)
 
 
 def texts(session: Session, up_to: str | None = None) -> list[str]:
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_session_says_what_it_is(path: Path) -> None:
     session = opened(path)
-    assert (session.id, session.project, session.path) == (session_id(1), "-home-me-proj", path)
+    assert (session.id, session.project, session.where) == (session_id(1), "-home-me-proj", str(path))
     assert session.key == LogKey("-home-me-proj", session_id(1))
     assert not session.is_agent
     assert (session.head.uuid, session.state) == ("a4", State.COMPLETE)
@@ -162,7 +162,7 @@ def test_the_path_of_a_subagent_is_a_session_too(tmp_path: Path) -> None:
 
 
 def test_blobs_are_what_is_no_log(tmp_path: Path) -> None:
-    assert [blob.name for blob in opened(with_agents(tmp_path)).blobs()] == ["subagents/agent-a1.meta.json"]
+    assert [blob.key.name for blob in opened(with_agents(tmp_path)).blobs()] == ["subagents/agent-a1.meta.json"]
 
 
 # Taking in what another program writes.

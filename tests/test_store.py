@@ -160,7 +160,7 @@ def test_a_session_expires_by_the_settings_of_the_client(tmp_path: Path, setting
 
 def test_far_beyond_the_calendar_nothing_expires(tmp_path: Path) -> None:
     write(tmp_path, 1, *two_turns())
-    (info,) = Store(FilesEngine(tmp_path), retention_days=1e9).sessions()
+    (info,) = Store(FilesEngine(tmp_path, retention_days=1e9)).sessions()
     assert info.expires_at is None
 
 
@@ -203,7 +203,7 @@ def test_a_session_is_found_by_its_path_whatever_its_name(tmp_path: Path, monkey
     path = write(tmp_path, 1, *two_turns())
     monkeypatch.chdir(path.parent)
     store = store_of(tmp_path)
-    assert store.session(path).path == store.session(path.name).path == path
+    assert store.session(path).where == store.session(path.name).where == str(path)
     assert store.session(path).engine is store.engine
     stray = path.with_name("notes.jsonl")
     stray.write_bytes(in_bytes(*two_turns()))
@@ -360,14 +360,14 @@ def test_the_last_conversation_is_the_newest_that_the_client_would_go_on_with(tm
 
 def test_open_takes_the_directory_that_the_environment_names(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path)}
-    assert clew.open(environment=home).engine.root == tmp_path / ".claude"
-    assert clew.open(environment=home | {"CLAUDE_CONFIG_DIR": ""}).engine.root == tmp_path / ".claude"
-    assert clew.open(environment={"CLAUDE_CONFIG_DIR": "/x/y"}).engine.root == Path("/x/y")
-    assert clew.open("claude:", environment=home).engine.root == tmp_path / ".claude"
-    assert clew.open("claude:~/other", environment=home).engine.root == tmp_path / "other"
-    assert clew.open("claude:/x/y", environment={}).engine.root == Path("/x/y")
-    assert clew.open(tmp_path, environment={}).engine.root == tmp_path
-    assert clew.open(str(tmp_path), environment={}).engine.root == tmp_path
+    assert clew.open(environment=home).place == str(tmp_path / ".claude")
+    assert clew.open(environment=home | {"CLAUDE_CONFIG_DIR": ""}).place == str(tmp_path / ".claude")
+    assert clew.open(environment={"CLAUDE_CONFIG_DIR": "/x/y"}).place == "/x/y"
+    assert clew.open("claude:", environment=home).place == str(tmp_path / ".claude")
+    assert clew.open("claude:~/other", environment=home).place == str(tmp_path / "other")
+    assert clew.open("claude:/x/y", environment={}).place == "/x/y"
+    assert clew.open(tmp_path, environment={}).place == str(tmp_path)
+    assert clew.open(str(tmp_path), environment={}).place == str(tmp_path)
 
 
 def test_opening_touches_nothing(tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_other_kinds_of_stores_are_refused_with_what_there_is(url: str, says: st
 def test_a_directory_with_a_colon_in_its_name_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "foo:bar").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert clew.open("foo:bar", environment={}).engine.root == tmp_path / "foo:bar"
+    assert clew.open("foo:bar", environment={}).place == str(tmp_path / "foo:bar")
 
 
 def test_without_any_home_directory_the_error_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:

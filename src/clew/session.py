@@ -7,15 +7,13 @@ up the conversation, and answers from memory until `refresh` is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
-from clew.engines.contract import LogKey, LogStat
-from clew.engines.files import Blob, FilesEngine
-from clew.engines.filesystem import FileSystem, OsFileSystem, read_small, shown_path
+from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, small_blob
+from clew.engines.filesystem import shown_path
 from clew.errors import Conflict, NotFound
-from clew.layouts.claude import flat_meta, is_flat
+from clew.layouts.claude import Kind, flat_meta, is_flat
 from clew.records.codec import REASON_OPEN, decode_lines
 from clew.records.line import Line
 from clew.records.record import Malformed, Record, Row, body_of, records_in
@@ -108,15 +106,13 @@ class Session:
 
     def __init__(
         self,
-        engine: FilesEngine,
+        engine: Engine,
         key: LogKey,
         *,
-        fs: FileSystem | None = None,
         describe: Callable[[Session], SessionInfo] | None = None,
     ) -> None:
         self.engine = engine
         self.key = key
-        self._fs = fs or OsFileSystem()
         self._describe = describe
         self._loaded: _Loaded | None = None
         self._links: Links | None = None
@@ -124,7 +120,7 @@ class Session:
         self._conversation: Conversation | None = None
 
     def __repr__(self) -> str:
-        return f"<Session {shown_path(self.id)} at {shown_path(str(self.path))}>"
+        return f"<Session {shown_path(self.id)} at {shown_path(self.where)}>"
 
     # What it is.
 
@@ -139,9 +135,9 @@ class Session:
         return self.key.project
 
     @property
-    def path(self) -> Path:
-        """Where the log is."""
-        return self.engine.path_of(self.key)
+    def where(self) -> str:
+        """The place of the log: its path, or the store and the names in it."""
+        return self.engine.where(self.key)
 
     @property
     def is_agent(self) -> bool:
@@ -152,7 +148,7 @@ class Session:
         """Size and time of the log now. Raises `NotFound` when it is gone."""
         found = self.engine.stat(self.key)
         if found is None:
-            raise NotFound(f"there is no {shown_path(str(self.path))}", hint="list what there is with `clew ls --all`")
+            raise NotFound(f"there is no {shown_path(self.where)}", hint="list what there is with `clew ls --all`")
         return found
 
     def info(self) -> SessionInfo:
@@ -268,18 +264,19 @@ class Session:
         if self.is_agent:
             return []
         keys = [stat.key for stat in self.engine.list_sub(self.key)]
-        return [Session(self.engine, key, fs=self._fs, describe=self._describe) for key in keys if is_agent_log(key)]
+        return [Session(self.engine, key, describe=self._describe) for key in keys if is_agent_log(key)]
 
     @property
     def meta(self) -> AgentMetadata | None:
         """What the client noted about a subagent; None for a main log, and where there is no such note."""
         if not self.is_agent:
             return None
-        data = read_small(self._fs, str(self.path.parent / flat_meta(self.id)))
+        name = flat_meta(self.key.subpath or self.key.session)
+        data = small_blob(self.engine, BlobKey(self.key.project, self.key.session, Kind.META.value, name))
         view = None if data is None else view_of(data, "agent_metadata", lambda: body_of(data or b""))
         return view if isinstance(view, AgentMetadata) else None
 
-    def blobs(self) -> Sequence[Blob]:
+    def blobs(self) -> Sequence[BlobStat]:
         """Every file of the session that is no log: backups, tool results, sidecars."""
         return self.engine.blobs(self.key.main)
 

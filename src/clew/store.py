@@ -17,26 +17,22 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from clew.engines.contract import LogKey, LogStat, Problem
+from clew.engines.contract import Engine, LogKey, LogStat, Problem
 from clew.engines.files import FilesEngine
-from clew.engines.filesystem import FileSystem, OsFileSystem, read_small, shown_path
+from clew.engines.filesystem import FileSystem, OsFileSystem, shown_path
 from clew.engines.worktrees import worktrees
 from clew.errors import Ambiguous, ClewError, NotFound, StorageError, UsageError
 from clew.layouts.claude import LOG_SUFFIX, is_part_of_session_id
 from clew.layouts.keys import ClaudeKeys, KeyStrategy
 from clew.records.codec import decode_lines
 from clew.records.file_history import FileHistoryDelta, FileHistorySnapshot
-from clew.records.record import Record, body_of, records_in
+from clew.records.record import Record, records_in
 from clew.records.titles import CustomTitle, Summary, Tag
 from clew.records.views import JsonValue
 from clew.session import Session, SessionInfo, Transcript, is_agent_log
 from clew.transcript.digest import Digest
 from clew.transcript.tree import CHAIN_TYPES
 
-RETENTION_DAYS = 30
-"""After so many days without a change the client deletes a session, unless its settings say otherwise."""
-RETENTION_DAYS_MAX = 1_000_000
-"""A larger number in the settings is taken for a mistake; the calendar ends not far behind it."""
 CANDIDATES_MAX = 20
 """An error names no more candidates than this."""
 
@@ -143,21 +139,19 @@ class Store:
 
     def __init__(
         self,
-        engine: FilesEngine,
+        engine: Engine,
         *,
         keys: KeyStrategy | None = None,
         index_builder: IndexBuilder | None = None,
         clock: Clock | None = None,
         fs: FileSystem | None = None,
-        retention_days: float | None = None,
     ) -> None:
         self.engine = engine
         self.keys = keys or ClaudeKeys()
         self._index_builder = index_builder or ClientIndex()
         self._clock = clock
         self._fs = fs or OsFileSystem()
-        self._retention_days = retention_days
-        self._retention: float | None = None
+        self._retention: dict[str, float | None] = {}
         self._known: dict[LogKey, _Known] = {}
         self._maps: dict[LogKey, tuple[str, Maps]] = {}
         self._loads: dict[tuple[int | None, Sequence[str] | None], Loaded] = {}
@@ -167,6 +161,11 @@ class Store:
     def problems(self) -> Sequence[Problem]:
         """What could not be read while listing, and why."""
         return (*self.engine.problems, *self._problems.values())
+
+    @property
+    def place(self) -> str:
+        """What a person calls this store: the client's directory, else the URL."""
+        return self.engine.url.removeprefix("claude:")
 
     def now(self) -> datetime:
         """The time by the clock that was passed in."""
@@ -194,7 +193,7 @@ class Store:
     def _keys_in(self, project: Scope) -> Sequence[str] | None:
         if project is None:
             return None
-        if isinstance(project, str) and project in self.engine.project_folders():
+        if isinstance(project, str) and project in self.engine.projects():
             return [project]
         return self.projects_of(project)
 
@@ -217,9 +216,9 @@ class Store:
             try:
                 known = self._look(session, stat)
             except ClewError as error:
-                self._problems[str(session.path)] = Problem(str(session.path), error.message)
+                self._problems[session.where] = Problem(session.where, error.message)
                 continue
-            self._problems.pop(str(session.path), None)
+            self._problems.pop(session.where, None)
             yield _info(session, stat, known, agents[project].get(session.id, 0), self._days(self.engine))
 
     def _look(self, session: Session, stat: LogStat) -> _Known:
@@ -237,16 +236,11 @@ class Store:
             agents = sum(is_agent_log(sub.key) for sub in session.engine.list_sub(session.key))
         return _info(session, stat, self._look(session, stat), agents, self._days(session.engine))
 
-    def _days(self, engine: FilesEngine) -> float | None:
-        """After how many days the client cleans up below this root; None where no client does."""
-        if engine.layout.loose:
-            return None
-        if engine is not self.engine:
-            return _retention_days(self._fs, engine.root)
-        if self._retention is None:
-            given = self._retention_days
-            self._retention = _retention_days(self._fs, engine.root) if given is None else given
-        return self._retention
+    def _days(self, engine: Engine) -> float | None:
+        """After how many days the client cleans up there; None where no client does."""
+        if engine.url not in self._retention:
+            self._retention[engine.url] = engine.retention_days()
+        return self._retention[engine.url]
 
     # One session.
 
@@ -277,13 +271,12 @@ class Store:
         return self._session(found[0].key)
 
     def _session(self, key: LogKey) -> Session:
-        return Session(self.engine, key, fs=self._fs, describe=self._info_of)
+        return Session(self.engine, key, describe=self._info_of)
 
     def _at_path(self, path: Path) -> Session:
-        engine, key = FilesEngine.for_file(path, fs=self._fs)
-        if os.path.abspath(engine.root) == os.path.abspath(self.engine.root) and engine.layout == self.engine.layout:
-            engine = self.engine
-        session = Session(engine, key, fs=self._fs, describe=self._info_of)
+        found, key = FilesEngine.for_file(path, fs=self._fs)
+        engine = self.engine if found.url == self.engine.url else found
+        session = Session(engine, key, describe=self._info_of)
         session.stat()
         return session
 
@@ -299,7 +292,7 @@ class Store:
     def _ambiguous(self, text: str, found: Sequence[LogStat]) -> Ambiguous:
         ids = [stat.key.session for stat in found]
         is_one_id = len(set(ids)) < len(ids)
-        names = [str(self.engine.path_of(stat.key)) for stat in found] if is_one_id else ids
+        names = [self.engine.where(stat.key) for stat in found] if is_one_id else ids
         what = "sessions of that id lie in several projects" if len(set(ids)) == 1 else "ids begin so"
         hint = "give the path of one" if is_one_id else "give more of the id"
         return Ambiguous(f"{text} is ambiguous: {len(found)} {what}", hint=hint, candidates=names[:CANDIDATES_MAX])
@@ -331,7 +324,7 @@ class Store:
             self._known.pop(key, None)
             self._maps.pop(key, None)
         self._loads.clear()
-        self._retention = None
+        self._retention.clear()
         return sorted(changed)
 
     def transcripts(self, limit: int | None = None, *, project: Scope = None) -> Iterator[Transcript]:
@@ -394,7 +387,7 @@ def _merge(
         into[each] = value
 
 
-def _revision(engine: FilesEngine, key: LogKey) -> str | None:
+def _revision(engine: Engine, key: LogKey) -> str | None:
     try:
         stat = engine.stat(key)
     except ClewError:
@@ -422,21 +415,12 @@ def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention
         agents=agents,
         version=digest.version,
         parent_id=digest.parent_id,
-        path=str(session.path),
+        path=session.where,
         turn_count=digest.turn_count,
         total_tokens=digest.total_tokens,
         agent_name=digest.agent_name,
         expires_at=None if retention_days is None else _time(stat.modified_ns + int(retention_days * _DAY_NS)),
     )
-
-
-def _retention_days(fs: FileSystem, root: Path) -> float:
-    """`cleanupPeriodDays` of the client's settings; anything but a sensible number counts as not set."""
-    data = read_small(fs, str(root / "settings.json"))
-    value = None if data is None else body_of(data).get("cleanupPeriodDays")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= RETENTION_DAYS_MAX:
-        return RETENTION_DAYS
-    return value
 
 
 def _time(nanoseconds: int) -> str | None:

@@ -138,7 +138,7 @@ def test_links_inside_a_session_do_not_lead_out_of_it_or_around(folder: Path, tm
     (results / "up").symlink_to(folder)
     (results / "b2.txt").write_bytes(b"ours")
     engine = FilesEngine(tmp_path)
-    assert [blob.name for blob in engine.blobs(KEY)] == ["tool-results/b2.txt"]
+    assert [blob.key.name for blob in engine.blobs(KEY)] == ["tool-results/b2.txt"]
     assert {Path(problem.path).name for problem in engine.problems} == {"b1.txt", "up"}
 
 

@@ -131,7 +131,7 @@ def test_a_root_without_projects_has_no_sessions_and_a_missing_root_is_not_found
     assert list(FilesEngine(tmp_path).list()) == []
     assert list(FilesEngine(tmp_path).list("-p")) == []
     missing = FilesEngine(tmp_path / "missing")
-    for look in (missing.list, lambda: missing.list("-p"), missing.project_folders, lambda: missing.find_sessions(A)):
+    for look in (missing.list, lambda: missing.list("-p"), missing.projects, lambda: missing.find_sessions(A)):
         with pytest.raises(NotFound, match=r"there is no directory .*missing") as caught:
             look()
         assert "--config-dir" in caught.value.hint
@@ -224,7 +224,7 @@ def test_blobs_and_sublogs_together_are_every_file_of_a_session(config: Config) 
     config.put(f"file-history/{A}/89ac1c80@v1", b"old")
     config.put(f"file-history/{B}/89ac1c80@v1", b"not ours")
     blobs = config.engine.blobs(key)
-    assert [(blob.kind, blob.name) for blob in blobs] == [
+    assert [(Kind(blob.key.kind), blob.key.name) for blob in blobs] == [
         (Kind.ARCHIVED, "archived.json"),
         (Kind.BACKUP, "89ac1c80@v1"),
         (Kind.CUSTOM_TITLE, "custom-title.json"),
@@ -234,10 +234,11 @@ def test_blobs_and_sublogs_together_are_every_file_of_a_session(config: Config) 
         (Kind.TOOL_RESULT, "tool-results/b1.txt"),
     ]
     assert (blobs[-1].size_bytes, blobs[-1].modified_ns) == (5, 7_000)
-    assert blobs[1].path.read_bytes() == b"old"
-    ours = {path for path in config.root.rglob("*") if path.is_file() and (A in str(path) or "-2." in path.name)}
-    logs = {config.engine.path_of(stat.key) for stat in config.engine.list_sub(key)} | {config.engine.path_of(key)}
-    assert {blob.path for blob in blobs} | logs == ours
+    assert b"".join(config.engine.open(blobs[1].key)) == b"old"
+    assert [config.engine.blob_stat(blob.key) for blob in blobs] == blobs
+    ours = [path for path in config.root.rglob("*") if path.is_file() and (A in str(path) or "-2." in path.name)]
+    logs = [key, *(stat.key for stat in config.engine.list_sub(key))]
+    assert len(blobs) + len(logs) == len(ours)
 
 
 def test_a_session_is_found_by_its_id_or_a_prefix_in_any_project(config: Config) -> None:
@@ -355,4 +356,4 @@ def test_a_folder_of_copied_sessions_is_a_store_of_its_own(config: Config) -> No
     engine, key = FilesEngine.for_file(config.root / f"{A}.jsonl")
     assert keys_of([*engine.list()]) == [key]
     assert [stat.key.subpath for stat in engine.list_sub(key)] == ["agent-2", "subagents/agent-1"]
-    assert engine.project_folders() == ("",)
+    assert engine.projects() == ("",)

@@ -108,7 +108,7 @@ def nothing(settings: Settings) -> None:
         there = "is 1 session" if everywhere == 1 else f"are {everywhere:,} sessions"
         click.echo(f"There {there} in other directories: clew ls --all")
     else:
-        click.echo(f"Claude Code keeps its sessions in {render.neutral(render.home_as_tilde(str(store.engine.root)))};")
+        click.echo(f"Claude Code keeps its sessions in {render.neutral(render.home_as_tilde(store.place))};")
         click.echo("start it in a project, and its sessions show up here.")
 
 
@@ -161,7 +161,7 @@ def footer(settings: Settings, paint: Paint, infos: Sequence[SessionInfo], count
             f"… {count - len(infos):,} more of {count:,}: clew ls{' --all' if settings.is_all else ''} --limit {count}"
         )
     if any((left := days_left(info, now)) is not None and left <= SOON_DAYS for info in infos):
-        place = render.neutral(render.home_as_tilde(str(settings.store().engine.root / "settings.json")))
+        place = render.neutral(render.home_as_tilde(f"{settings.store().place}/settings.json"))
         lines.append(f"{CLOCK} Claude Code deletes these soon. To keep sessions longer, put into")
         lines.append(f'  {place}: {{"cleanupPeriodDays": 3650}}')
     if lines:

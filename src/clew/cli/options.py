@@ -64,7 +64,7 @@ class Settings:
         if not os.path.isdir(project) and not self.store().logs(project, limit=1):
             hint = "see every project with `clew ls --all`"
             raise NotFound(f"there is no directory {project!a} and no session of one", hint=hint)
-        return project if project in self.store().engine.project_folders() else os.path.abspath(project)
+        return project if project in self.store().engine.projects() else os.path.abspath(project)
 
     def session(self, name: str) -> Session:
         """The session that the person means: `latest` in the scope; ids, their beginnings and paths everywhere."""

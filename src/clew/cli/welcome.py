@@ -22,7 +22,7 @@ def command(context: click.Context) -> None:
     settings.is_json = False
     settings.is_all = settings.project is None
     if not has_sessions(settings):
-        place = neutral(home_as_tilde(str(settings.store().engine.root)))
+        place = neutral(home_as_tilde(settings.store().place))
         click.echo(f"There are no sessions in {place} yet. This is the sample that comes with clew:\n")
         sample = Settings()
         sample.config_dir, sample.is_all = str(defaults.sample_dir()), True

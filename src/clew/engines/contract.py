@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from clew.errors import UsageError
+from clew.errors import ClewError, UsageError
 from clew.layouts.keys import KeyStrategy
 from clew.records.line import Line
 
@@ -398,6 +398,19 @@ class BlobStore(ABC):
 
 class Engine(LogStore, BlobStore):
     """A place that holds both. The rest of clew asks for this and nothing more special."""
+
+
+SMALL_BLOB_BYTES_MAX = 1024 * 1024
+"""More than any note about a session or a subagent has."""
+
+
+def small_blob(blobs: BlobStore, key: BlobKey, limit: int = SMALL_BLOB_BYTES_MAX) -> bytes | None:
+    """A whole small blob, or None when there is none that can be read, or it is longer than the limit."""
+    try:
+        stat = blobs.blob_stat(key)
+        return None if stat is None or stat.size_bytes > limit else b"".join(blobs.open(key))[: limit + 1]
+    except ClewError:
+        return None
 
 
 def checked_entries(entries: Sequence[Entry]) -> Sequence[Entry]:

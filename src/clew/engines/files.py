@@ -1,525 +1,59 @@
-"""Logs as files that another program owns: Claude Code's own sessions, read in place. This is the reading half.
-
-Nothing is locked, created or changed. The client may append at any moment, so a read ends where the file ended when
-it was opened. What cannot be read while looking around is left out and stands in `problems`; what was asked for by
-name raises.
-"""
+# ruff: noqa: ARG002 - Nothing is written here yet.
+"""Claude Code's own sessions: what `files_reader` reads, and writing beside a client that may write too."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
-import msgspec
-
-from clew.engines.contract import SORTS, LogKey, LogStat, Order, Problem
-from clew.engines.filesystem import (
-    DirEntry,
-    FileSystem,
-    NotRegular,
-    OsFileSystem,
-    failures_of,
-    reason_of,
-    shown_path,
-    translated,
-    what_it_is,
-)
-from clew.engines.lines import chunks_of, lines_backward, lines_forward
-from clew.engines.peek import first_cwd, first_session_id, newest_relocated_cwd
-from clew.errors import ClewError, Conflict, NotFound, UsageError
-from clew.layouts.claude import (
-    LOG_SUFFIX,
-    SUBPATH_NAMES_MAX,
-    ClaudeLayout,
-    Kind,
-    Place,
-    checked,
-    config_root_of,
-    flat_meta,
-    is_part_of_session_id,
-    is_safe,
-    place_in_project,
-    place_in_session,
-)
-from clew.layouts.keys import KeyStrategy
-from clew.records.line import LINE_BYTES_MAX, Line
-
-CHUNK_BYTES = 1024 * 1024
-PEEK_CHUNK_BYTES = 16 * 1024
-"""For questions that the first row answers. A folder may hold 100,000 old sublogs that are asked one after the other.
-"""
-
-T = TypeVar("T")
-_OPENED = Line(b"", 0, 0, 0)
+from clew.engines.contract import Appended, Aside, BlobKey, Capabilities, Entry, LogKey
+from clew.engines.files_reader import FilesReader
+from clew.errors import StorageError
 
 
-class Blob(msgspec.Struct, frozen=True):
-    """A file of a session that is no log. `name` is its path below the folder of its kind: the session's, or its
-    backups.
-    """
+class FilesEngine(FilesReader):
+    """The logs and blobs below a config directory of the client."""
 
-    kind: Kind
-    name: str
-    path: Path
-    size_bytes: int
-    modified_ns: int
-
-
-class _Owner(msgspec.Struct, frozen=True, gc=False):
-    """Which session an old sublog belongs to, as of a file; `size` is where it was looked for in vain."""
-
-    inode: int
-    size: int
-    session: str | None
-
-
-class FilesEngine:
-    """Reads the logs below `root`, a config directory of the client.
-
-    `problems` holds what the newest look at each folder left out. All answers come from the disk each time; kept in
-    memory is only which session an old sublog belongs to, for as long as the file stays the same. Threads may share
-    an engine.
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        *,
-        layout: ClaudeLayout | None = None,
-        fs: FileSystem | None = None,
-        line_bytes_max: int = LINE_BYTES_MAX,
-        chunk_bytes: int = CHUNK_BYTES,
-    ) -> None:
-        if "\0" in str(root):
-            raise UsageError(f"{shown_path(str(root))} is no path of a directory", hint="give one without NUL bytes")
-        if line_bytes_max < 1 or chunk_bytes < 1:
-            raise UsageError(
-                "line_bytes_max and chunk_bytes must be at least 1", hint="leave them out for the defaults"
-            )
-        self.root = root
-        self.layout = layout or ClaudeLayout()
-        self._base = str(root)
-        self._fs = fs or OsFileSystem()
-        self._line_bytes_max = line_bytes_max
-        self._chunk_bytes = chunk_bytes
-        self._problems: dict[str, Problem] = {}
-        self._owners: dict[str, _Owner] = {}
-
-    @property
-    def problems(self) -> Sequence[Problem]:
-        return tuple(self._problems.values())
-
-    # Names.
-
-    def path_of(self, key: LogKey) -> Path:
-        """Where the log is or would be. Raises `UsageError` for a key whose names are not safe."""
-        return Path(self._path(key))
-
-    def _path(self, key: LogKey) -> str:
-        return self._at(self.layout.log(key.project, key.session, key.subpath))
-
-    def _at(self, relative: str) -> str:
-        return f"{self._base}/{relative}" if relative else self._base
-
-    # Reading one log.
-
-    def read(self, key: LogKey, *, start: int = 0, end: int | None = None) -> Iterator[Line]:
-        """As the contract says; the file is open when this returns, and closed when the iterator ends or is dropped.
-
-        To go on after an earlier read, start behind its last line, or at that line if it had no terminator. Raises
-        `Conflict` when no line begins at `start` any more, because the file was cut or replaced.
-        """
-        if start < 0 or (end is not None and end < 0):
-            raise UsageError(f"a log has no position {min(start, end or 0)}", hint="use the position of a line, or 0")
-        return _started(self._read(self._path(key), start, end, self._chunk_bytes))
-
-    def _read(self, path: str, start: int, end: int | None, chunk_bytes: int) -> Iterator[Line]:
-        with failures_of(path), self._fs.open(path) as file:
-            size = self._fs.size_and_time(file).st_size
-            if start and (start > size or b"".join(chunks_of(file, start - 1, 1)) != b"\n"):
-                raise Conflict(
-                    f"{shown_path(path)} has no line that begins at byte {start} any more: it was cut or replaced",
-                    hint="read it again from the beginning",
-                )
-            yield _OPENED
-            yield from lines_forward(
-                file,
-                start=start,
-                end=size if end is None else min(end, size),
-                size=size,
-                line_bytes_max=self._line_bytes_max,
-                chunk_bytes=chunk_bytes,
-            )
-
-    def read_back(self, key: LogKey) -> Iterator[Line]:
-        """The same lines, newest first, each with `number` 0."""
-        return _started(self._read_back(self._path(key), self._chunk_bytes))
-
-    def _read_back(self, path: str, chunk_bytes: int) -> Iterator[Line]:
-        with failures_of(path), self._fs.open(path) as file:
-            size = self._fs.size_and_time(file).st_size
-            yield _OPENED
-            yield from lines_backward(file, end=size, line_bytes_max=self._line_bytes_max, chunk_bytes=chunk_bytes)
-
-    def read_range(self, key: LogKey, *, position: int, size: int) -> Iterator[bytes]:
-        """The bytes of a range in chunks. Raises `Conflict` when the file does not hold all of them any more: at the
-        call, or at the end if it is cut while it is read.
-        """
-        if position < 0 or size < 0:
-            raise UsageError(f"a log has no range {position}+{size}", hint="use the position and the size of a line")
-        return _started(self._read_range(self._path(key), position, size))
-
-    def _read_range(self, path: str, position: int, size: int) -> Iterator[bytes]:
-        with failures_of(path), self._fs.open(path) as file:
-            missing = position + size - self._fs.size_and_time(file).st_size
-            if missing > 0:
-                raise _too_short(path, missing)
-            yield b""
-            for chunk in chunks_of(file, position, size, self._chunk_bytes):
-                yield chunk
-                size -= len(chunk)
-            if size:
-                raise _too_short(path, size)
-
-    def stat(self, key: LogKey) -> LogStat | None:
-        path = self._path(key)
-        try:
-            stat = self._fs.stat(path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise translated(error, path) from error
-        what = what_it_is(stat.st_mode)
-        if what is not None:
-            raise translated(NotRegular(path, what), path)
-        return _log_stat(key, stat)
-
-    # Looking around.
-
-    def list(
-        self, project: str | None = None, *, order: Order = Order.NEWEST_FIRST, limit: int | None = None
-    ) -> Iterator[LogStat]:
-        """Main logs whose file name is a session id, as the client lists them; 0-byte files count.
-
-        A `.jsonl` of another name stands in `problems` and can still be read by its path. Raises `NotFound` when the
-        root does not exist; a root without sessions gives nothing.
-        """
-        if limit is not None and limit < 0:
-            raise UsageError(f"a limit of {limit} sessions cannot be", hint="use 0 or more, or none for all")
-        if project is None:
-            projects = self.project_folders()
-        else:
-            self._must_have_root()
-            projects = (project,)
-        found = [stat for each in projects for stat in self._main_logs(each)]
-        found.sort(key=SORTS[order])
-        return iter(found[:limit])
-
-    def _main_logs(self, project: str) -> Iterator[LogStat]:
-        self._forget(self._at(self.layout.project_folder(project)))
-        for entry, place in self._scan_project(project):
-            if place.kind is Kind.STRAY_LOG:
-                self._report(entry.path, "its name is no session id, so the client does not show it either")
-            elif place.kind is Kind.MAIN_LOG:
-                yield from self._looked(entry, LogKey(project, place.session))
-
-    def list_sub(self, key: LogKey) -> Iterator[LogStat]:
-        """The other logs of the session, by key: those in its folder, and old ones beside it whose rows name it."""
-        found = [*self._sublogs_below(key.project, checked(key.session, "session"))]
-        for entry, place, owner in self._flat_sublogs(key.project):
-            if owner == key.session:
-                found += self._looked(entry, LogKey(key.project, owner, place.name))
-        return iter(sorted(found, key=SORTS[Order.BY_KEY]))
-
-    def list_subs(self, project: str) -> Mapping[str, Sequence[LogStat]]:
-        """What `list_sub` gives for every session of a project that has any, in one look at the project's folder.
-
-        For many sessions it is the one to call: `list_sub` looks at the whole folder each time.
-        """
-        found: dict[str, list[LogStat]] = {}
-        for entry, place in self._scan_project(project):
-            if place.kind is Kind.SESSION_FOLDER:
-                stats = [*self._sublogs_below(project, place.session)]
-            elif place.kind is Kind.FLAT_SUBLOG and (owner := self._owner_of(entry)) is not None:
-                stats = [*self._looked(entry, LogKey(project, owner, place.name))]
-            else:
-                continue
-            for stat in stats:
-                found.setdefault(stat.key.session, []).append(stat)
-        return {session: sorted(stats, key=SORTS[Order.BY_KEY]) for session, stats in sorted(found.items())}
-
-    def blobs(self, key: LogKey) -> Sequence[Blob]:
-        """Every file of the session that is no log, by kind and name: with `list_sub`, all there is of it.
-
-        Links are left out and stand in `problems`: they could lead anywhere, and a copy must not take that along.
-        """
-        project, session = key.project, checked(key.session, "session")
-        found: list[Blob] = []
-        for entry, names in self._walk(self.layout.session_folder(project, session)):
-            place = place_in_session(project, session, names)
-            if place.kind is not Kind.SUBLOG:
-                found += self._blob(entry, place.kind, place.name)
-        backups = self.layout.backups_folder(session)
-        for entry, names in self._walk(backups) if backups is not None else ():
-            found += self._blob(entry, Kind.BACKUP, "/".join(names))
-        metas = {flat_meta(place.name) for _, place, owner in self._flat_sublogs(project) if owner == session}
-        for entry, place in self._scan_project(project) if metas else ():
-            if place.kind is Kind.META and place.name in metas:
-                found += self._blob(entry, Kind.META, place.name)
-        return sorted(found, key=lambda blob: (blob.kind.value, blob.name))
-
-    # Finding.
-
-    def project_folders(self) -> Sequence[str]:
-        """The keys of all projects, sorted. A link to a directory counts as one.
-
-        Raises `NotFound` when the root does not exist.
-        """
-        self._must_have_root()
-        if self.layout.loose:
-            return ("",)
-        folder = self._at(self.layout.projects_folder())
-        try:
-            entries = self._fs.scan(folder)
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise translated(error, folder) from error
-        found = []
-        for entry in entries:
-            if _is_dir(entry):
-                found.append(entry.name)
-            elif entry.is_symlink():
-                self._report(entry.path, "its link does not lead to a directory")
-        return sorted(found)
-
-    def find_sessions(self, id_or_prefix: str) -> Sequence[LogStat]:
-        """Sessions of all projects whose id begins so, in any case, newest first; an id that is given whole, as it is
-        written, excludes all others. The same id may stand in several projects.
-
-        Raises `UsageError` for what is no safe name.
-        """
-        wanted = checked(id_or_prefix, "session")
-        if not is_part_of_session_id(wanted):
-            return ()
-        found: list[LogStat] = []
-        for project in self.project_folders():
-            for entry, place in self._scan_project(project):
-                if place.kind is Kind.MAIN_LOG and place.session.lower().startswith(wanted.lower()):
-                    found += self._looked(entry, LogKey(project, place.session))
-        exact = [stat for stat in found if stat.key.session == wanted]
-        return sorted(exact or found, key=SORTS[Order.NEWEST_FIRST])
-
-    def cwd_of(self, project: str) -> str | None:
-        """The directory of a project by its newest session that names one: where it was moved to last, else where it
-        began. Reads the first and the last rows only. None when no session says it.
-        """
-        for stat in self.list(project):
-            path = self._path(stat.key)
-            try:
-                lines_back = _started(self._read_back(path, PEEK_CHUNK_BYTES))
-                lines = _started(self._read(path, 0, None, PEEK_CHUNK_BYTES))
-                cwd = newest_relocated_cwd(lines_back) or first_cwd(lines)
-            except ClewError as error:
-                self._report(path, error.message)
-                continue
-            if cwd is not None:
-                return cwd
-        return None
-
-    def projects_for(self, cwd: str, keys: KeyStrategy) -> Sequence[str]:
-        """The project folders of a directory, its own key first, then those of another name that its rows vouch for."""
-        own = keys.key(cwd)
-        found: list[str] = []
-        for folder in self.project_folders():
-            if folder == own:
-                found.insert(0, folder)
-            elif keys.matches(folder, cwd) and (there := self.cwd_of(folder)) is not None and keys.is_same(there, cwd):
-                found.append(folder)
-        return found
-
-    def project_for(self, cwd: str, keys: KeyStrategy) -> str | None:
-        """The folder that holds the sessions of a directory, or None when there is none yet."""
-        return next(iter(self.projects_for(cwd, keys)), None)
-
-    @classmethod
-    def for_file(cls, path: Path, *, fs: FileSystem | None = None) -> tuple[FilesEngine, LogKey]:
-        """An engine and a key for a log that was named by its path, wherever it lies.
-
-        In a `projects` folder it is read with all that belongs to it; elsewhere its neighbours are taken for a project.
-        Any name will do. Raises `UsageError` for a path that does not end in `.jsonl`.
-        """
-        if not path.name.endswith(LOG_SUFFIX) or path.name == LOG_SUFFIX:
-            raise UsageError(
-                f"{shown_path(str(path))} is no session file: its name does not end in {LOG_SUFFIX}",
-                hint="give the path of a .jsonl file, or an id",
-            )
-        inside = config_root_of(path.parts)
-        if inside is None:
-            engine = cls(path.parent, layout=ClaudeLayout(loose=True), fs=fs)
-            return engine, LogKey("", path.name.removesuffix(LOG_SUFFIX))
-        depth, place = inside
-        engine = cls(Path(*path.parts[:depth]), fs=fs)
-        if place.kind is Kind.FLAT_SUBLOG:
-            return engine, LogKey(place.project, place.name)
-        return engine, LogKey(place.project, place.session, place.name)
-
-    # How looking around treats what it meets.
-
-    def _must_have_root(self) -> None:
-        try:
-            self._fs.stat(self._base)
-        except FileNotFoundError as error:
-            raise NotFound(
-                f"there is no directory {shown_path(self._base)}",
-                hint="name the client's config directory: clew --config-dir DIR ls",
-            ) from error
-        except OSError as error:
-            raise translated(error, self._base) from error
-
-    def _scan_project(self, project: str) -> Iterator[tuple[DirEntry, Place]]:
-        folder = self._at(self.layout.project_folder(project))
-        try:
-            entries = self._fs.scan(folder)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            self._report(folder, reason_of(error))
-            return
-        for entry in entries:
-            yield entry, place_in_project(project, (entry.name,))
-
-    def _walk(self, relative: str) -> Iterator[tuple[DirEntry, tuple[str, ...]]]:
-        """Every file below a folder with its names from there. Links to directories are not followed."""
-        base = self._at(relative)
-        self._forget(base)
-        waiting: list[tuple[str, tuple[str, ...]]] = [(base, ())]
-        while waiting:
-            folder, names = waiting.pop()
-            try:
-                entries = self._fs.scan(folder)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                self._report(folder, reason_of(error))
-                continue
-            for entry in entries:
-                below = (*names, entry.name)
-                if not _is_dir(entry):
-                    yield entry, below
-                elif entry.is_symlink():
-                    self._report(entry.path, "a link to a directory is not followed")
-                elif len(below) < SUBPATH_NAMES_MAX:
-                    waiting.append((entry.path, below))
-                else:
-                    self._report(entry.path, f"it lies {len(below)} directories deep in its session")
-
-    def _sublogs_below(self, project: str, session: str) -> Iterator[LogStat]:
-        for entry, names in self._walk(self.layout.session_folder(project, session)):
-            place = place_in_session(project, session, names)
-            if place.kind is Kind.SUBLOG:
-                yield from self._looked(entry, LogKey(project, session, place.name))
-
-    def _flat_sublogs(self, project: str) -> Iterator[tuple[DirEntry, Place, str]]:
-        for entry, place in self._scan_project(project):
-            if place.kind is Kind.FLAT_SUBLOG:
-                owner = self._owner_of(entry)
-                if owner is not None:
-                    yield entry, place, owner
-
-    def _owner_of(self, entry: DirEntry) -> str | None:
-        """The session of an old sublog. Rows are only appended, so the first one is read once for each file."""
-        known, inode = self._owners.get(entry.path), entry.inode()
-        if known is not None and known.inode == inode and known.session is not None:
-            return known.session
-        try:
-            size = entry.stat().st_size
-            if known is None or known.inode != inode or known.size != size:
-                lines = _started(self._read(entry.path, 0, None, PEEK_CHUNK_BYTES))
-                session = first_session_id(lines)
-                if session is not None and not is_safe(session, LOG_SUFFIX):
-                    session = None
-                known = self._owners[entry.path] = _Owner(inode, size, session)
-        except OSError as error:
-            self._report(entry.path, reason_of(error))
-            return None
-        except ClewError as error:
-            self._report(entry.path, error.message)
-            return None
-        if known.session is None:
-            self._report(entry.path, "its first rows name no session, so it belongs to none")
-        return known.session
-
-    def _looked(self, entry: DirEntry, key: LogKey) -> Iterator[LogStat]:
-        """The log behind the name, or nothing and a problem."""
-        stat = self._regular(entry)
-        if stat is None:
-            return
-        if self._fs.may_read(entry.path, stat):
-            yield _log_stat(key, stat)
-        else:
-            self._report(entry.path, "this user may not read it")
-
-    def _blob(self, entry: DirEntry, kind: Kind, name: str) -> Iterator[Blob]:
-        if entry.is_symlink():
-            self._report(entry.path, "a link is not taken for a file of the session")
-            return
-        stat = self._regular(entry)
-        if stat is not None:
-            yield Blob(kind, name, Path(entry.path), stat.st_size, stat.st_mtime_ns)
-
-    def _regular(self, entry: DirEntry) -> os.stat_result | None:
-        try:
-            stat = entry.stat()
-        except FileNotFoundError:
-            # Without a link in between it was deleted since its name was read: then it is simply not there.
-            if entry.is_symlink():
-                self._report(entry.path, "its link leads nowhere")
-            return None
-        except OSError as error:
-            self._report(entry.path, reason_of(error))
-            return None
-        what = what_it_is(stat.st_mode)
-        if what is not None:
-            self._report(entry.path, f"it is {what}, not a regular file")
-            return None
-        return stat
-
-    def _report(self, path: str, reason: str) -> None:
-        self._problems[path] = Problem(path, reason)
-
-    def _forget(self, folder: str) -> None:
-        """Drops the problems at and below a folder before it is looked at again."""
-        for path in [path for path in self._problems if path == folder or path.startswith(folder + "/")]:
-            self._problems.pop(path, None)
-
-
-def _is_dir(entry: DirEntry) -> bool:
-    """Links followed. What cannot be told, as in a circle of links, is no directory."""
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _too_short(path: str, missing: int) -> Conflict:
-    return Conflict(
-        f"{shown_path(path)} ends {missing} bytes too early: it was cut or replaced",
-        hint="read it again from the beginning",
+    capabilities = Capabilities(
+        cas="cooperative", atomic_batch=False, atomic_summary=False, dedupes_sublogs=False, is_clients=True
     )
 
+    def append(
+        self,
+        key: LogKey,
+        entries: Sequence[Entry],
+        *,
+        batch_id: str | None = None,
+        expect: str | None = None,
+        summary: bytes | None = None,
+        keep_time: bool = False,
+    ) -> Appended:
+        raise self._refused(key)
 
-def _log_stat(key: LogKey, stat: os.stat_result) -> LogStat:
-    # The inode tells a file that was replaced by rename, as the client does after a compaction, from one that grew.
-    revision = f"{stat.st_ino:x}-{stat.st_size:x}-{stat.st_mtime_ns:x}"
-    return LogStat(key, revision, stat.st_size, stat.st_mtime_ns)
+    def extend(
+        self, key: LogKey, chunks: Iterable[bytes], *, start: int, modified_ns: int | None = None, make: bool = False
+    ) -> int:
+        raise self._refused(key)
 
+    def replace(self, key: LogKey, lines: Iterable[bytes], *, expect: str) -> str:
+        raise self._refused(key)
 
-def _started(generator: Iterator[T]) -> Iterator[T]:
-    """Lets the generator open its file, and drops the mark that it gives then. So a missing log shows at the call, and
-    an iterator that is dropped unread closes its file.
-    """
-    next(generator)
-    return generator
+    def delete(self, key: LogKey) -> bool:
+        raise self._refused(key)
+
+    def set_aside(self, key: LogKey, operation: str) -> Aside:
+        raise self._refused(key)
+
+    def bring_back(self, operation: str) -> Aside:
+        raise self._refused(LogKey("", operation))
+
+    def free_aside(self, operation: str) -> Aside:
+        raise self._refused(LogKey("", operation))
+
+    def put(self, key: BlobKey, chunks: Iterable[bytes], *, mode: int = 0o600, modified_ns: int | None = None) -> str:
+        raise self._refused(LogKey(key.project, key.session))
+
+    def delete_blob(self, key: BlobKey) -> bool:
+        raise self._refused(LogKey(key.project, key.session))
+
+    def _refused(self, key: LogKey) -> StorageError:
+        return StorageError(f"{self.url} is read-only: nothing was changed at {key.session}")

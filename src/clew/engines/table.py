@@ -6,5 +6,5 @@ ENGINES = {
     "claude": "clew.engines.files:FilesEngine",
 }
 
-NOT_IN_TABLE = ("contract", "filesystem", "lines", "peek", "worktrees")
+NOT_IN_TABLE = ("contract", "files_reader", "filesystem", "lines", "peek", "worktrees")
 """What the engines are made of."""

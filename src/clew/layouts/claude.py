@@ -107,6 +107,24 @@ class ClaudeLayout(msgspec.Struct, frozen=True):
         """Where the client keeps what files were before an edit; one folder for a session, whatever its project."""
         return None if self.loose else f"file-history/{checked(session, 'session')}"
 
+    def blob(self, project: str, session: str, kind: Kind, name: str) -> str | None:
+        """The relative path of a file of a session that is no log; None for a kind that has no place here.
+
+        Raises `UsageError` for names that are not safe, or that mean a file of another kind.
+        """
+        names = [checked(each, "file") for each in name.split("/")]
+        if kind is Kind.BACKUP:
+            folder = self.backups_folder(session)
+            return None if folder is None else _joined(folder, name)
+        is_beside = kind is Kind.META and is_flat(name)
+        place = place_in_project(project, names) if is_beside else place_in_session(project, session, names)
+        if place.kind is not kind:
+            raise UsageError(f"{_shown(name)} is no name of a {kind.value}: there it would be a {place.kind.value}")
+        return _joined(self.project_folder(project) if is_beside else self.session_folder(project, session), name)
+
+    def settings(self) -> str | None:
+        return None if self.loose else "settings.json"
+
     def history(self) -> str | None:
         return None if self.loose else "history.jsonl"
 
