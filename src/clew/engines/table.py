@@ -6,5 +6,7 @@ ENGINES = {
     "claude": "clew.engines.files:FilesEngine",
 }
 
-NOT_IN_TABLE = ("contract", "files_reader", "filesystem", "lines", "peek", "worktrees")
+NOT_IN_TABLE = (
+    "contract", "dedupe", "dedupe_disk", "files_reader", "filesystem", "lines", "peek", "worktrees",
+)  # fmt: skip
 """What the engines are made of."""
