@@ -38,6 +38,7 @@ from clew.engines.filesystem import (
 )
 from clew.engines.lines import chunks_of, lines_backward, lines_forward
 from clew.engines.peek import first_cwd, first_session_id, newest_relocated_cwd
+from clew.engines.whole import TEMPORARY_SUFFIX
 from clew.errors import ClewError, Conflict, NotFound, UsageError
 from clew.layouts.claude import (
     LOG_SUFFIX,
@@ -48,7 +49,6 @@ from clew.layouts.claude import (
     checked,
     config_root_of,
     flat_meta,
-    is_part_of_session_id,
     is_safe,
     place_in_project,
     place_in_session,
@@ -210,10 +210,9 @@ class FilesReader(Engine):
     def list(
         self, project: str | None = None, *, order: Order = Order.NEWEST_FIRST, limit: int | None = None
     ) -> Iterator[LogStat]:
-        """Main logs whose file name is a session id, as the client lists them; 0-byte files count.
+        """Main logs; 0-byte files count, and so do those whose name is no session id, which the client does not show.
 
-        A `.jsonl` of another name stands in `problems` and can still be read by its path. Raises `NotFound` when the
-        root does not exist; a root without sessions gives nothing.
+        Raises `NotFound` when the root does not exist; a root without sessions gives nothing.
         """
         if limit is not None and limit < 0:
             raise UsageError(f"a limit of {limit} sessions cannot be", hint="use 0 or more, or none for all")
@@ -229,9 +228,7 @@ class FilesReader(Engine):
     def _main_logs(self, project: str) -> Iterator[LogStat]:
         self._forget(self._at(self.layout.project_folder(project)))
         for entry, place in self._scan_project(project):
-            if place.kind is Kind.STRAY_LOG:
-                self._report(entry.path, "its name is no session id, so the client does not show it either")
-            elif place.kind is Kind.MAIN_LOG:
+            if place.kind in (Kind.MAIN_LOG, Kind.STRAY_LOG):
                 yield from self._looked(entry, LogKey(project, place.session))
 
     def list_sub(self, key: LogKey) -> Iterator[LogStat]:
@@ -264,8 +261,13 @@ class FilesReader(Engine):
 
         Links are left out and stand in `problems`: they could lead anywhere, and a copy must not take that along.
         """
-        project, session = key.project, checked(key.session, "session")
+        project, session = key.project, key.session
         found: list[BlobStat] = []
+        for entry, names in self._walk(self.layout.own_blobs_folder(project, session)):
+            if len(names) > 1:
+                found += self._blob(entry, BlobKey(project, session, names[0], "/".join(names[1:])))
+        if not session:
+            return sorted(found, key=lambda blob: blob.key)
         for entry, names in self._walk(self.layout.session_folder(project, session)):
             place = place_in_session(project, session, names)
             if place.kind is not Kind.SUBLOG:
@@ -299,7 +301,7 @@ class FilesReader(Engine):
             raise translated(error, path) from error
 
     def _blob_path(self, key: BlobKey) -> str:
-        path = self.layout.blob(key.project, key.session, Kind(key.kind), key.name)
+        path = self.layout.blob(key.project, key.session, key.kind, key.name)
         if path is None:
             raise NotFound(f"a folder of copied sessions keeps no {key.kind}", hint="name the client's directory")
         return self._at(path)
@@ -336,12 +338,10 @@ class FilesReader(Engine):
         Raises `UsageError` for what is no safe name.
         """
         wanted = checked(id_or_prefix, "session")
-        if not is_part_of_session_id(wanted):
-            return ()
         found: list[LogStat] = []
         for project in self.projects():
             for entry, place in self._scan_project(project):
-                if place.kind is Kind.MAIN_LOG and place.session.lower().startswith(wanted.lower()):
+                if place.kind in (Kind.MAIN_LOG, Kind.STRAY_LOG) and place.session.lower().startswith(wanted.lower()):
                     found += self._looked(entry, LogKey(project, place.session))
         exact = [stat for stat in found if stat.key.session == wanted]
         return sorted(exact or found, key=SORTS[Order.NEWEST_FIRST])
@@ -452,6 +452,8 @@ class FilesReader(Engine):
                 continue
             for entry in entries:
                 below = (*names, entry.name)
+                if entry.name.endswith(TEMPORARY_SUFFIX):
+                    continue
                 if not _is_dir(entry):
                     yield entry, below
                 elif entry.is_symlink():

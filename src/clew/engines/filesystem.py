@@ -51,6 +51,9 @@ _HINTS = {
     errno.EIO: "the disk or the network failed: copy the directory to a safe place, then try again",
     errno.EMFILE: "too many files are open in this process: close some and try again",
     errno.ENAMETOOLONG: "give a shorter path",
+    errno.ENOSPC: "make room on that disk, then do it again: df -h {path}",
+    errno.EDQUOT: "make room in your quota there, then do it again",
+    errno.EROFS: "the disk can only be read: look at how it is mounted, or use another directory",
 }
 
 
@@ -127,7 +130,9 @@ class FileSystem(Protocol):
         """Returns when the names in the directory are on the disk."""
         ...
 
-    def set_times(self, path: str, modified_ns: int) -> None: ...
+    def set_times(self, file: io.RawIOBase, modified_ns: int) -> None:
+        """Says when the open file was changed last."""
+        ...
 
     def rename(self, source: str, target: str) -> None:
         """Puts a file or directory in the place of the target, at once."""
@@ -151,10 +156,14 @@ class FileSystem(Protocol):
         """Holds the file, made where missing, against every other thread and process that locks it; waits for them."""
         ...
 
-    def lease(self, file: io.RawIOBase) -> AbstractContextManager[bool]:
-        """Keeps every other program from opening the file, if it can: False where another has it open already, or the
+    def lease(self, file: io.RawIOBase) -> AbstractContextManager[bool | None]:
+        """Keeps every other program from opening the file: False where another has it open already, None where the
         system has no such thing. Whoever opens it meanwhile waits, so it must be held for microseconds only.
         """
+        ...
+
+    def now_ns(self, file: io.RawIOBase) -> int:
+        """Marks the file as changed now, and says when that is by the clock of its disk."""
         ...
 
 
@@ -167,7 +176,10 @@ class NotRegular(OSError):
 
 
 class OsFileSystem:
-    """The file system of this machine."""
+    """The file system of this machine. Without `is_synced` nothing waits for the disk."""
+
+    def __init__(self, *, is_synced: bool = True) -> None:
+        self._is_synced = is_synced
 
     def open(self, path: str) -> io.RawIOBase:
         # Looking first keeps us from opening a FIFO or a device at all, which alone can wake its other end. The file
@@ -222,6 +234,8 @@ class OsFileSystem:
         return os.write(file.fileno(), data)
 
     def sync(self, file: io.RawIOBase) -> None:
+        if not self._is_synced:
+            return
         if hasattr(fcntl, "F_FULLFSYNC"):
             # On macOS fsync leaves the bytes in the cache of the drive.
             fcntl.fcntl(file.fileno(), fcntl.F_FULLFSYNC)
@@ -229,14 +243,16 @@ class OsFileSystem:
             os.fdatasync(file.fileno())
 
     def sync_dir(self, path: str) -> None:
+        if not self._is_synced:
+            return
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
 
-    def set_times(self, path: str, modified_ns: int) -> None:
-        os.utime(path, ns=(modified_ns, modified_ns), follow_symlinks=False)
+    def set_times(self, file: io.RawIOBase, modified_ns: int) -> None:
+        os.utime(file.fileno(), ns=(modified_ns, modified_ns))
 
     def rename(self, source: str, target: str) -> None:
         Path(source).rename(target)
@@ -261,7 +277,7 @@ class OsFileSystem:
             yield file
 
     @contextmanager
-    def lease(self, file: io.RawIOBase) -> Iterator[bool]:
+    def lease(self, file: io.RawIOBase) -> Iterator[bool | None]:
         held = _lease(file)
         try:
             yield held
@@ -269,23 +285,28 @@ class OsFileSystem:
             if held:
                 fcntl.fcntl(file.fileno(), fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
+    def now_ns(self, file: io.RawIOBase) -> int:
+        os.utime(file.fileno())
+        return os.fstat(file.fileno()).st_mtime_ns
+
 
 _F_SETSIG = 10
 _LEASED_TRIES_MAX = 1_000
 _LEASED_SECONDS = 0.0005
 
 
-def _lease(file: io.RawIOBase) -> bool:
+def _lease(file: io.RawIOBase) -> bool | None:
     """A write lease of Linux: the kernel lets nobody open the file before it is given back, whoever they are."""
     if not hasattr(fcntl, "F_SETLEASE"):
-        return False
+        return None
     try:
         # Who waits for the file is announced by a signal; this one does nothing unless a program asks for it, where
         # the usual one, SIGIO, would end the process.
         fcntl.fcntl(file.fileno(), _F_SETSIG, signal.SIGURG)
         fcntl.fcntl(file.fileno(), fcntl.F_SETLEASE, fcntl.F_WRLCK)
-    except OSError:
-        return False
+    except OSError as error:
+        # Not our file, or a file system that has no leases, says another thing than "try again".
+        return False if error.errno == errno.EAGAIN else None
     return True
 
 
@@ -313,26 +334,26 @@ def read_small(fs: FileSystem, path: str, limit: int = SMALL_FILE_BYTES_MAX) -> 
 
 
 @contextmanager
-def failures_of(path: str) -> Iterator[None]:
+def failures_of(path: str, done: str = "read") -> Iterator[None]:
     """Turns every `OSError` of the block into an error of clew that names the path."""
     try:
         yield
     except OSError as error:
-        raise translated(error, path) from error
+        raise translated(error, path, done) from error
 
 
-def translated(error: OSError, path: str) -> ClewError:
-    """What a failure of the file system means to the caller."""
+def translated(error: OSError, path: str, done: str = "read") -> ClewError:
+    """What a failure of the file system means to the caller; `done` is what was to be done with the file."""
     shown = shown_path(path)
     if isinstance(error, NotRegular):
         return StorageError(
-            f"{shown} cannot be read: {reason_of(error)}", hint=f"look at what it is: ls -ld {shlex.quote(shown)}"
+            f"{shown} cannot be {done}: {reason_of(error)}", hint=f"look at what it is: ls -ld {shlex.quote(shown)}"
         )
     if isinstance(error, FileNotFoundError):
         return NotFound(f"there is no {shown}", hint="list what there is with `clew ls --all`")
     code = error.errno or 0
     return StorageError(
-        f"{shown} cannot be read: {reason_of(error)}",
+        f"{shown} cannot be {done}: {reason_of(error)}",
         hint=_HINTS.get(code, "try again, or look at the file: ls -ld {path}").format(path=shlex.quote(shown)),
         is_permanent=code not in _PASSING,
     )

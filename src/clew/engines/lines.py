@@ -35,6 +35,22 @@ class BoundedFile(io.RawIOBase):
         super().close()
 
 
+class BorrowedFile(io.RawIOBase):
+    """The same file for somebody who closes what he reads; it stays open."""
+
+    def __init__(self, file: io.RawIOBase) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
+        return self._file.readinto(buffer)
+
+
 def lines_forward(
     file: io.RawIOBase, *, start: int, end: int, size: int, line_bytes_max: int, chunk_bytes: int
 ) -> Iterator[Line]:

@@ -7,6 +7,7 @@ ENGINES = {
 }
 
 NOT_IN_TABLE = (
-    "contract", "dedupe", "dedupe_disk", "files_reader", "filesystem", "lines", "peek", "worktrees",
+    "appending", "contract", "dedupe", "dedupe_disk", "files_live", "files_reader", "files_trash", "filesystem",
+    "journal", "known_rows", "lines", "peek", "shared_log", "whole", "worktrees",
 )  # fmt: skip
 """What the engines are made of."""

@@ -9,6 +9,14 @@
     file-history/<session>/<hash>@v<n>                      what files were before an edit
     history.jsonl, sessions/<pid>.json                      prompts typed, and who runs now
 
+and clew its own, under the same directory:
+
+    clew/locks/<key>/<session>.lock                         who changes the session now
+    clew/locks/<key>/<session>[/<subpath>].jnl              what was appended to a log last
+    clew/sessions/<key>/<session>/<kind>/<name>             blobs of kinds that the client does not know
+    clew/store/<kind>/<name>                                blobs of the whole store
+    clew/trash/<operation>/<path as it was>                 what was set aside
+
 Everything here is pure: names to relative POSIX paths and back. A log is addressed by project, session and subpath, the
 three fields of a `LogKey`. Names from outside are checked before they become part of a path, and never repaired.
 """
@@ -29,6 +37,10 @@ SUBPATH_NAMES_MAX = 16
 """The client nests three deep (`subagents/workflows/<run>`); a subpath with more names than this is refused."""
 
 LOG_SUFFIX = ".jsonl"
+LOCK_SUFFIX = ".lock"
+JOURNAL_SUFFIX = ".jnl"
+OWN_FOLDER = "clew"
+"""What clew keeps under the client's directory is below this, and nothing else is created there."""
 _META_SUFFIX = ".meta.json"
 _AGENT_PREFIX = "agent-"
 _SESSION_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -69,6 +81,10 @@ class Place(msgspec.Struct, frozen=True):
 
 
 _FOREIGN = Place(Kind.FOREIGN)
+_BLOB_KINDS = frozenset(
+    kind.value for kind in (Kind.META, Kind.TOOL_RESULT, Kind.CUSTOM_TITLE, Kind.ARCHIVED, Kind.SIDECAR, Kind.BACKUP)
+)
+"""Kinds of blobs that the client knows, or that lie in the folders it has for a session."""
 
 
 class ClaudeLayout(msgspec.Struct, frozen=True):
@@ -107,12 +123,18 @@ class ClaudeLayout(msgspec.Struct, frozen=True):
         """Where the client keeps what files were before an edit; one folder for a session, whatever its project."""
         return None if self.loose else f"file-history/{checked(session, 'session')}"
 
-    def blob(self, project: str, session: str, kind: Kind, name: str) -> str | None:
+    def blob(self, project: str, session: str, kind: str, name: str) -> str | None:
         """The relative path of a file of a session that is no log; None for a kind that has no place here.
 
-        Raises `UsageError` for names that are not safe, or that mean a file of another kind.
+        Kinds of the client's lie where it looks for them, all others below clew's own folder. Raises `UsageError` for
+        names that are not safe, or that mean a file of another kind.
         """
         names = [checked(each, "file") for each in name.split("/")]
+        if not session or kind not in _BLOB_KINDS:
+            return _joined(self.own_blobs_folder(project, session), f"{checked(kind, 'kind')}/{name}")
+        return self._clients_blob(project, session, Kind(kind), name, names)
+
+    def _clients_blob(self, project: str, session: str, kind: Kind, name: str, names: Sequence[str]) -> str | None:
         if kind is Kind.BACKUP:
             folder = self.backups_folder(session)
             return None if folder is None else _joined(folder, name)
@@ -121,6 +143,39 @@ class ClaudeLayout(msgspec.Struct, frozen=True):
         if place.kind is not kind:
             raise UsageError(f"{_shown(name)} is no name of a {kind.value}: there it would be a {place.kind.value}")
         return _joined(self.project_folder(project) if is_beside else self.session_folder(project, session), name)
+
+    # What is clew's own.
+
+    def own_blobs_folder(self, project: str, session: str) -> str:
+        """Where blobs of clew's own kinds are, each kind in a folder; without a session, those of the whole store."""
+        if not session:
+            return f"{OWN_FOLDER}/store"
+        folder = f"{OWN_FOLDER}/sessions" if self.loose else f"{OWN_FOLDER}/sessions/{checked(project, 'project')}"
+        return _joined(folder, checked(session, "session"))
+
+    def lock(self, project: str, session: str) -> str:
+        """The file that whoever changes a session locks; without a session, the one for the whole store."""
+        if not session:
+            return f"{OWN_FOLDER}/store{LOCK_SUFFIX}"
+        return self._beside_locks(self.log(project, session).removesuffix(LOG_SUFFIX) + LOCK_SUFFIX)
+
+    def journal(self, project: str, session: str, subpath: str = "") -> str:
+        """Where is noted what was appended to a log last."""
+        return self._beside_locks(self.log(project, session, subpath).removesuffix(LOG_SUFFIX) + JOURNAL_SUFFIX)
+
+    def _beside_locks(self, log: str) -> str:
+        return f"{OWN_FOLDER}/locks/{log.removeprefix('projects/')}"
+
+    def is_taken_whole(self, names: Sequence[str]) -> bool:
+        """Whether the path goes to the trash as one: what is above it belongs to more than one session."""
+        if names[0] == OWN_FOLDER:
+            return len(names) == (3 if self.loose else 4)
+        depths = {"projects": 3, "file-history": 2}
+        return len(names) == (1 if self.loose else depths.get(names[0], 0))
+
+    def trash(self, operation: str) -> str:
+        """What an operation set aside is below it, under the path that it had."""
+        return f"{OWN_FOLDER}/trash/{checked(operation, 'operation')}"
 
     def settings(self) -> str | None:
         return None if self.loose else "settings.json"
