@@ -10,6 +10,7 @@ import pytest
 
 import clew
 from clew import Ambiguous, ClientIndex, FilesEngine, Maps, NotFound, Record, StorageError, Store, UsageError, defaults
+from clew.engines.contract import Entry, LogKey
 from session_files import (
     CWD,
     PROJECT,
@@ -378,12 +379,20 @@ def test_opening_touches_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [("sqlite:x.db", "later version"), ("postgresql://host/db", "later version"), ("s3://bucket", "later version"),
-     ("memory:", "later version"), ("folder:x", "later version"), ("ftp://x", "no kind of store"), ("", "a directory")],
+     ("memory:name", "no kind of store"), ("folder:x", "later version"), ("ftp://x", "no kind of store"),
+     ("", "a directory")],
 )  # fmt: skip
 def test_other_kinds_of_stores_are_refused_with_what_there_is(url: str, says: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
         clew.open(url, environment={"HOME": "/x"})
     assert caught.value.hint
+
+
+def test_a_store_in_memory_is_empty_and_of_its_own() -> None:
+    store = clew.open("memory:", environment={})
+    store.engine.append(LogKey("p", "s"), [Entry(b"{}")])
+    assert [stat.key.session for stat in store.logs()] == ["s"]
+    assert clew.open("memory:", environment={}).logs() == []
 
 
 def test_a_directory_with_a_colon_in_its_name_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

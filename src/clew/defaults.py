@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from clew.engines.contract import Engine
 from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem
+from clew.engines.memory import MemoryEngine
 from clew.errors import UsageError
 from clew.layouts.keys import KeyStrategy
 from clew.store import Clock, IndexBuilder, Store
 
 COMING = {
-    "memory": "memory:",
     "folder": "folder:PATH",
     "sqlite": "sqlite:PATH",
     "postgres": "postgresql://…",
@@ -43,12 +44,14 @@ def open(  # noqa: A001 - It is called clew.open, as a database's is called conn
     """Opens a store; nothing is read, created or changed yet.
 
     `url` is "claude:DIR" or the path of a config directory; without one it is the directory that the client uses here.
-    What is left out comes from this machine. Raises `UsageError` for a URL of another kind.
+    "memory:" is a new and empty store that is gone with the process. What is left out comes from this machine. Raises
+    `UsageError` for a URL of another kind.
     """
     environ = os.environ if environment is None else environment
     fs = fs or OsFileSystem()
-    engine = FilesEngine(_root(url, environ), fs=fs)
-    return Store(engine, keys=keys, fs=fs, index_builder=index_builder, clock=clock or clock_of(environ))
+    clock = clock or clock_of(environ)
+    engine: Engine = MemoryEngine(clock=clock) if url == "memory:" else FilesEngine(_root(url, environ), fs=fs)
+    return Store(engine, keys=keys, fs=fs, index_builder=index_builder, clock=clock)
 
 
 def config_dir(environment: Mapping[str, str] | None = None) -> Path:

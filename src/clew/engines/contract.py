@@ -79,9 +79,9 @@ class Appended(msgspec.Struct, frozen=True):
 class LogStat(msgspec.Struct, frozen=True):
     """What is known of a log without reading it. `modified_ns` is a point in time in nanoseconds since 1970.
 
-    `summary` is what was passed to the last append, or None where that no longer belongs to this revision. What stands
-    before the first dash of `revision` names the log itself: it stays the same while the log only grows, and is another
-    one after `replace`, or when a log was deleted and made anew.
+    `summary` is what was passed to the last append, or None where that no longer belongs to this revision: `extend` and
+    `replace` leave none. What stands before the first dash of `revision` names the log itself: it stays the same while
+    the log only grows, and is another one after `replace`, or when a log was deleted and made anew.
     """
 
     key: LogKey
@@ -207,7 +207,9 @@ class LogStore(ABC):
           present one MUST raise `Conflict`, naming both, and write nothing.
         * `summary` replaces the one before; None leaves it.
         * `keep_time` leaves `modified_ns` as it is, where the engine can, for lines that are no conversation.
-        * No entries: nothing happens, and no log is made. An entry with a newline in it MUST raise `UsageError`.
+        * No entries: nothing happens, and no log is made. An entry with a newline in it, or of no bytes, MUST raise
+          `UsageError`, and nothing is written.
+        * Where the last line lacks its newline and is not being written any more, it gets one first: `notes` says so.
 
         A log that does not exist is made. The revision MUST change with every line that is written. `modified_ns` MUST
         grow by at least `TICK_NS` with every append that writes and does not keep the time.
@@ -219,7 +221,8 @@ class LogStore(ABC):
     ) -> int:
         """Goes on with a log by raw bytes, for copies: no newline is added, nothing is healed or deduplicated.
 
-        Later appends know the lines that came so: an engine finds their `dedupe_id` by `records.identity`.
+        Later appends know the lines that came so: an engine finds their `dedupe_id` by `records.identity`. A line over
+        the engine's limit may have none. The chunks may be read from this very engine while they are taken.
         `start` MUST be the size of the log now (0 where there is none), else `Conflict` and nothing is written. Memory
         MUST NOT grow with the bytes, nor with the length of a line. A new log appears whole or not at all; one that
         grows may keep a prefix of the chunks after a crash. `make` makes a log of no bytes. Returns the new size.
@@ -234,7 +237,9 @@ class LogStore(ABC):
 
     @abstractmethod
     def delete(self, key: LogKey) -> bool:
-        """Removes a log for good; a main log takes its sublogs along. False when there was none. Blobs stay."""
+        """Removes a log for good; a main log takes its sublogs along, also where only they are there. False when there
+        was nothing. Blobs stay.
+        """
 
     def flush(self) -> None:  # noqa: B027 - Nothing to do where an append is durable when it returns.
         """Returns when every append of any thread that returned before is durable."""
@@ -249,8 +254,9 @@ class LogStore(ABC):
     def set_aside(self, key: LogKey, operation: str) -> Aside:
         """Takes a session - main log, sublogs, blobs - out of sight, kept under the name of an operation.
 
-        No other method MUST show any of it afterwards. Doing it again goes on where a crash ended it. Nothing there:
-        an empty `Aside`.
+        No other method MUST show any of it afterwards. One operation may take several sessions, one call for each.
+        Doing it again goes on where a crash ended it; the answer counts what this call took. Nothing there: an empty
+        `Aside`. Raises `Conflict` when something of the same name is kept under that operation and stands there too.
         """
 
     @abstractmethod
@@ -269,14 +275,15 @@ class LogStore(ABC):
 
     @abstractmethod
     def read(self, key: LogKey, *, start: int = 0, end: int | None = None) -> Iterator[Line]:
-        """Lines from `start` (a position that `read` gave, or 0) up to but without `end`.
+        """Lines from `start` (a position that `read` gave, or 0) on, whole, as far as they begin before `end`.
 
         A read MUST give every byte that was in the log when it began, in order, once, and MUST NOT give a part of a
-        line that a writer finished before. Lines appended while it runs MAY be missing. Memory MUST NOT grow with the
-        log; a line over the engine's limit comes as a `Line` without data, whose bytes `read_range` gives. Raises
-        `NotFound` at the call when there is no such log, and `Conflict` when no line begins at `start` any more. The
-        last line may lack its terminator; it is then either torn or still being written. Line numbers count from the
-        first line read. Positions are offsets: the next line begins at `position + size`.
+        line that a writer finished before. Lines appended while it runs MAY be missing. When the log is replaced or
+        deleted while it runs, it gives the bytes of before, or raises an error, but MUST NOT mix the two. Memory MUST
+        NOT grow with the log; a line over the engine's limit comes as a `Line` without data, whose bytes `read_range`
+        gives. Raises `NotFound` at the call when there is no such log, and `Conflict` when no line begins at `start`
+        any more. The last line may lack its terminator; it is then either torn or still being written. Line numbers
+        count from the first line read. Positions are offsets: the next line begins at `position + size`.
         """
 
     @abstractmethod
@@ -348,8 +355,14 @@ class LogStore(ABC):
         return frozenset()
 
     def watch(self, keys: Sequence[LogKey], stop: Event, *, seconds: float = WATCH_SECONDS) -> Iterator[None]:
-        """Yields whenever one of the logs may have changed, until `stop` is set. Never misses the last change."""
-        before = [self._revision(key) for key in keys]
+        """Yields whenever one of the logs may have changed since the call, until `stop` is set. Never misses the last
+        change. Whoever reads after the call and then at every yield has seen everything.
+        """
+        return self._changes(keys, [self._revision(key) for key in keys], stop, seconds)
+
+    def _changes(
+        self, keys: Sequence[LogKey], before: Sequence[str | None], stop: Event, seconds: float
+    ) -> Iterator[None]:
         while not stop.wait(seconds):
             now = [self._revision(key) for key in keys]
             if now != before:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 ENGINES = {
     "claude": "clew.engines.files:FilesEngine",
+    "memory": "clew.engines.memory:MemoryEngine",
 }
 
 NOT_IN_TABLE = (
