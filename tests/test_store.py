@@ -200,6 +200,17 @@ def test_one_id_in_two_projects_is_ambiguous_and_the_paths_are_named(tmp_path: P
     assert store_of(tmp_path).session(caught.value.candidates[0]).id == session_id(1)
 
 
+def test_a_log_whose_name_is_no_session_id_is_named_as_a_problem_and_not_listed(tmp_path: Path) -> None:
+    stray = write(tmp_path, 1, *two_turns()).with_name("abc.jsonl")
+    stray.write_bytes(in_bytes(*two_turns()))
+    store = store_of(tmp_path)
+    assert [info.id for info in store.sessions()] == [session_id(1)]
+    reason = "its name is no session id, so the client does not show it either"
+    assert [(problem.path, problem.reason) for problem in store.problems] == [(str(stray), reason)]
+    with pytest.raises(NotFound):
+        store.session("abc")
+
+
 def test_a_session_is_found_by_its_path_whatever_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, 1, *two_turns())
     monkeypatch.chdir(path.parent)

@@ -22,7 +22,7 @@ from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem, shown_path
 from clew.engines.worktrees import worktrees
 from clew.errors import Ambiguous, ClewError, NotFound, StorageError, UsageError
-from clew.layouts.claude import LOG_SUFFIX, is_part_of_session_id
+from clew.layouts.claude import LOG_SUFFIX, is_part_of_session_id, is_session_id
 from clew.layouts.keys import ClaudeKeys, KeyStrategy
 from clew.records.codec import decode_lines
 from clew.records.file_history import FileHistoryDelta, FileHistorySnapshot
@@ -184,11 +184,22 @@ class Store:
     def logs(self, project: Scope = None, *, limit: int | None = None) -> list[LogStat]:
         """The main logs of a scope, newest change first, without reading any of them."""
         keys = self._keys_in(project)
-        if keys is None:
-            return list(self.engine.list(limit=limit))
-        found = [stat for key in keys for stat in self.engine.list(key, limit=limit)]
-        found.sort(key=lambda stat: (-stat.modified_ns, stat.key))
-        return found[:limit]
+        found = [stat for key in keys for stat in self.engine.list(key)] if keys is not None else self.engine.list()
+        shown = [*self._shown(found)]
+        if keys is not None:
+            shown.sort(key=lambda stat: (-stat.modified_ns, stat.key))
+        return shown[:limit]
+
+    def _shown(self, stats: Iterable[LogStat]) -> Iterator[LogStat]:
+        """Without logs that the client does not show, since their name is no session id; those are problems."""
+        is_clients = self.engine.capabilities.is_clients
+        for stat in stats:
+            if not is_clients or is_session_id(stat.key.session):
+                yield stat
+            else:
+                where = self.engine.where(stat.key)
+                says = "its name is no session id, so the client does not show it either"
+                self._problems[where] = Problem(where, says)
 
     def _keys_in(self, project: Scope) -> Sequence[str] | None:
         if project is None:
@@ -255,7 +266,7 @@ class Store:
         if not is_part_of_session_id(text):
             hint = "the path of a session ends in .jsonl" if "/" in text else "list the sessions with `clew ls --all`"
             raise NotFound(f"no session has an id that begins with {_shown(text)}", hint=hint)
-        found = self.engine.find_sessions(text)
+        found = [*self._shown(self.engine.find_sessions(text))]
         if not found:
             raise self._missing(text)
         if len(found) > 1:

@@ -77,17 +77,14 @@ def test_sessions_of_all_projects_come_newest_first_and_equal_times_by_key(confi
         engine.list(limit=-1)
 
 
-def test_only_session_ids_are_listed_and_another_log_is_named_as_a_problem(config: Config) -> None:
+def test_every_log_is_listed_and_nothing_else(config: Config) -> None:
     listed = config.session("-p", A)
     upper = config.session("-p", B.upper())
     for name in ("agent-a1.jsonl", "sessions-index.json", "memory/MEMORY.md", f"{C}.jsonl.bak", ".jsonl"):
         config.put(f"projects/-p/{name}")
-    config.session("-p", "notes", b"{}\n")
-    assert set(keys_of([*config.engine.list()])) == {listed, upper}
-    assert config.reasons == {
-        "projects/-p/notes.jsonl": "its name is no session id, so the client does not show it either"
-    }
-    assert [line.data for line in config.engine.read(LogKey("-p", "notes"))] == [b"{}\n"]
+    stray = config.session("-p", "notes", b"{}\n")
+    assert set(keys_of([*config.engine.list()])) == {listed, upper, stray}
+    assert config.reasons == {}
 
 
 def test_an_empty_session_and_one_without_a_last_newline_are_sessions(config: Config) -> None:
@@ -251,7 +248,8 @@ def test_a_session_is_found_by_its_id_or_a_prefix_in_any_project(config: Config)
     assert keys_of(find("aaaaaaa")) == [other, newer, older]
     assert keys_of(find("AAAAAAAB")) == [other]
     assert keys_of(find(A.upper())) == [newer, older]
-    assert not any(map(find, ["latest", "aaaa-notes", "b"]))
+    assert keys_of(find("aaaa-n")) == [LogKey("-p", "aaaa-notes")]
+    assert not any(map(find, ["latest", "b"]))
 
 
 def test_an_id_as_it_is_written_excludes_one_that_differs_in_case(config: Config) -> None:
@@ -270,7 +268,7 @@ def test_an_id_that_could_be_a_path_is_refused_everywhere(config: Config, name: 
         lambda: engine.read_back(LogKey(name, A)),
         lambda: engine.stat(LogKey("-p", name)),
         lambda: engine.list_sub(LogKey("-p", name)),
-        lambda: engine.blobs(LogKey("-p", name)),
+        lambda: engine.blobs(LogKey("-p", name or ".")),
         lambda: engine.path_of(LogKey(name, A)),
         lambda: list(engine.list(name)),
     ):

@@ -31,13 +31,14 @@ class Trash:
         for relative in relatives:
             source, target = f"{self._base}/{relative}", f"{self._folder}/{relative}"
             with failures_of(source, "moved"):
-                if exists(self._fs, source):
-                    if exists(self._fs, target):
-                        raise Conflict(
-                            f"{shown_path(source)} was set aside before and has come back",
-                            hint="look at it, and delete it as an operation of its own",
-                        )
-                    move(self._fs, source, target)
+                if not exists(self._fs, source):
+                    continue
+                if exists(self._fs, target):
+                    raise Conflict(
+                        f"{shown_path(source)} was set aside before and has come back",
+                        hint="look at it, and delete it as an operation of its own",
+                    )
+                move(self._fs, source, target)
             taken = _sum(taken, self._count(target))
         return taken
 

@@ -15,7 +15,6 @@ import stat as modes
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Protocol
 
 from clew.errors import ClewError, NotFound, StorageError
@@ -198,7 +197,7 @@ class OsFileSystem:
         return os.fstat(file.fileno())
 
     def stat(self, path: str) -> os.stat_result:
-        return Path(path).stat()
+        return os.stat(path)
 
     def scan(self, path: str) -> list[DirEntry]:
         with os.scandir(path) as entries:
@@ -255,7 +254,7 @@ class OsFileSystem:
         os.utime(file.fileno(), ns=(modified_ns, modified_ns))
 
     def rename(self, source: str, target: str) -> None:
-        Path(source).rename(target)
+        os.rename(source, target)
 
     def link(self, source: str, target: str) -> None:
         os.link(source, target, follow_symlinks=False)

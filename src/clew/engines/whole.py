@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 
 from clew.engines.filesystem import FileSystem
 from clew.engines.lines import chunks_of
+from clew.errors import ClewError
 
 CHUNK_BYTES = 1024 * 1024
 TEMPORARY_SUFFIX = ".clew.tmp"
@@ -86,7 +87,7 @@ def write_whole(
             fs.rename(temporary, path)
         else:
             give_name(fs, temporary, path)
-    except Exception:
+    except (OSError, ClewError):
         _drop(fs, temporary)
         raise
     fs.sync_dir(folder)
