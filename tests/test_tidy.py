@@ -27,7 +27,9 @@ PARTS = (
 """From the ground up: a part imports itself and what stands before it."""
 FRONT_ENDS = ("cli", "mcp", "web")
 """Stand on all parts and know nothing of each other."""
-SAME_PART = {"session": "store", "__main__": "cli"}
+SAME_PART = {
+    "session": "store", "session_writer": "store", "writing": "store", "watching": "store", "__main__": "cli",
+}  # fmt: skip
 
 FUNCTION_LINES_MAX = 70
 MODULE_LINES_MAX = 600

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clew.records.line import Line
     from clew.records.record import Malformed, Record
     from clew.session import Session, SessionInfo, Transcript
+    from clew.session_writer import Written
     from clew.store import ClientIndex, IndexBuilder, Loaded, Maps, Store
     from clew.transcript.chain import Chain
     from clew.transcript.head import Head
@@ -65,6 +66,7 @@ __all__ = [
     "Tree",
     "Turn",
     "UsageError",
+    "Written",
     "decode",
     "decode_lines",
     "encode",
@@ -83,6 +85,7 @@ _HOMES = {
     "clew.records.line": ("Line",),
     "clew.records.record": ("Malformed", "Record"),
     "clew.session": ("Session", "SessionInfo", "Transcript"),
+    "clew.session_writer": ("Written",),
     "clew.store": ("ClientIndex", "IndexBuilder", "Loaded", "Maps", "Store"),
     "clew.transcript.chain": ("Chain",),
     "clew.transcript.head": ("Head",),

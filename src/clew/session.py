@@ -1,24 +1,31 @@
-"""One session, as it stands in its log: its lines, its tree, and the conversation it is.
+"""One session: its lines, its tree, the conversation it is, and what is appended to it.
 
-`lines`, `rows` and `records` stream and hold one row at a time. Everything else reads the log once, keeps what makes
-up the conversation, and answers from memory until `refresh` is called.
+`lines`, `rows` and `records` stream and hold one row at a time. All other questions are answered from one reading of
+the log, which is kept until `refresh` is called, or something is appended here. How an append goes is in
+`session_writer`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Event
+from types import TracebackType
+from typing import Self
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, small_blob
 from clew.engines.filesystem import shown_path
-from clew.errors import Conflict, NotFound
+from clew.errors import Conflict, NotFound, UsageError
 from clew.layouts.claude import Kind, flat_meta, is_flat
 from clew.records.codec import REASON_OPEN, decode_lines
+from clew.records.envelope import Given, Origin, Said
 from clew.records.line import Line
 from clew.records.record import Malformed, Record, Row, body_of, records_in
 from clew.records.views import view_of
 from clew.records.workflow import AgentMetadata
+from clew.session_writer import SAID_AGAIN, Makers, SessionWriter, Written, agent_key
 from clew.transcript.chain import Chain, chain_to
 from clew.transcript.digest import Digest, DigestFold
 from clew.transcript.head import Head, find_head
@@ -27,6 +34,7 @@ from clew.transcript.message import Message
 from clew.transcript.messages import Conversation, State, conversation
 from clew.transcript.points import Point, chain_at, cut, parse_point
 from clew.transcript.tree import Tree
+from clew.watching import new_records
 
 TAIL_BYTES = 4096
 """So many bytes before the old end must still be there for `refresh` to believe that a log only grew."""
@@ -95,13 +103,16 @@ class _Loaded(msgspec.Struct):
     malformed: list[Malformed] = []
     last: Row | None = None
     """The last row, blank ones included: the log is read on behind it."""
+    names: dict[str, Record] = {}
+    """The last title, tag and head record, by type."""
 
 
 class Session:
     """A main log, or the log of one of its subagents, with what belongs to it.
 
-    The log is read on first use and kept; another program may append meanwhile, and `refresh` takes that in. Not meant
-    to be shared by threads. `describe` makes the row of a list; a store passes its own, which remembers.
+    The log is read on first use and kept; another program may append meanwhile, and `refresh` takes that in. Threads
+    may share it to append and flush, and must not share it to read. `describe` makes the row of a list; a store passes
+    its own, which remembers. `makers` is what new rows are made with, and `origin` what they say of a new session.
     """
 
     def __init__(
@@ -110,10 +121,17 @@ class Session:
         key: LogKey,
         *,
         describe: Callable[[Session], SessionInfo] | None = None,
+        makers: Makers | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.engine = engine
         self.key = key
         self._describe = describe
+        self._makers = makers
+        self._origin = origin
+        self._writer: SessionWriter | None = None
+        self._is_behind = False
+        self._is_closed = False
         self._loaded: _Loaded | None = None
         self._links: Links | None = None
         self._head: Head | None = None
@@ -188,6 +206,8 @@ class Session:
 
         Asked for first, it comes with the one reading of the log; later, the log is read once more.
         """
+        if self._is_behind:
+            self.refresh()
         if self._loaded is None or self._loaded.fold is None:
             self._forget()
             self._loaded = self._read(DigestFold())
@@ -257,7 +277,123 @@ class Session:
         head = self.head.uuid
         return None if head is None else Transcript(self, head, self.chain(), is_head=True)
 
+    # Writing.
+
+    def append(self, said: Said, *, parent: str | UnsetType | None = UNSET, batch_id: str | None = None) -> Written:
+        """Appends one message, row or record. See `append_many`."""
+        return self.append_many([said], parent=parent, batch_id=batch_id)
+
+    def append_many(
+        self, said: Sequence[Said], *, parent: str | UnsetType | None = UNSET, batch_id: str | None = None
+    ) -> Written:
+        """Appends messages `{"role", "content"}`, rows `{"type", …}` or records, in order, in one write for each log.
+
+        A message becomes a row that hangs on the one before; the first hangs on the head, or on `parent` (None begins
+        anew), which makes a branch that the session goes on from. A row gets what it lacks; a record is written as it
+        is. Rows of subagents go to the log of their agent. All is checked first: `UsageError` means that nothing was
+        written. When it returns, the rows are as durable as the engine was opened for.
+
+        A row whose uuid the log has is not written again. With a `batch_id` the same call can be made again after a
+        failure without an answer, and adds only what the first one did not.
+        """
+        return self._open_writer().append(said, parent=parent, batch_id=batch_id)
+
+    def append_subagent(
+        self,
+        agent: str,
+        said: Sequence[Said],
+        *,
+        meta: Given | None = None,
+        batch_id: str | None = None,
+    ) -> Written:
+        """Appends to the log of a subagent, each row on the one before. `meta` is noted first, where the client looks
+        for it: `toolUseId` links the subagent to the call that started it.
+        """
+        writer = self._open_writer()
+        if meta is not None:
+            writer.note_agent(agent, meta)
+        return writer.agent(agent).append(said, batch_id=batch_id)
+
+    def flush(self) -> None:
+        """Returns when every append of any thread that returned before is durable, and a mirror has it or has told
+        that it does not.
+        """
+        self.engine.flush()
+
+    def close(self, *, exit_reason: str | None = None) -> None:
+        """Flushes; nothing can be appended here afterwards. The reason is noted in the session, for lists."""
+        if not self._is_closed and exit_reason is not None and self.engine.stat(self.key) is not None:
+            self._open_writer().note({"exitReason": exit_reason})
+        self._is_closed = True
+        self.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import asyncio  # It takes four times as long to import as clew.
+
+        await asyncio.to_thread(self.close)
+
+    def watch(self, stop: Event) -> Iterator[Record]:
+        """Records that are appended from now on, by anybody, each when its line is whole, until `stop` is set.
+
+        Where the log is replaced by another program, it goes on behind the record that was given last, or from the
+        beginning where the new log does not hold it.
+        """
+        return new_records(self.engine, self.key, stop)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a running client holds the session: what is appended here it sees only when it is started anew."""
+        return self.engine.capabilities.is_clients and self.key.session in self.engine.live_sessions()
+
+    def _open_writer(self) -> SessionWriter:
+        if self._is_closed:
+            raise UsageError(f"the session {self.id} was closed", hint="get it from the store once more")
+        if self._makers is None:
+            raise UsageError("this session was made for reading only", hint="get it from a Store")
+        if self._writer is None:
+            self._writer = SessionWriter(self, self._makers, self._origin or Origin(self.key.session))
+        return self._writer
+
+    # What the writer asks.
+
+    @property
+    def names(self) -> Mapping[str, Record]:
+        """The last row of each type that names the session or its head, as of the last reading."""
+        return self._load().names
+
+    @property
+    def seen(self) -> LogStat:
+        """The log as it was read last. Its revision is "" where there is no log yet."""
+        return self._load().stat
+
+    def has_read(self, uuid: str) -> bool:
+        """Whether the log held this row when it was read last."""
+        return self._loaded is not None and uuid in self._loaded.tree.records
+
+    def fall_behind(self) -> None:
+        """Says that the log has grown: the next question reads on first."""
+        self._is_behind = True
+
     # What belongs to it.
+
+    def agent(self, agent: str) -> Session:
+        """The subagent of that id, whether it has a log already or not."""
+        key = agent_key(self.key.main, agent)
+        origin = Origin(self.key.session) if self._origin is None else self._origin
+        return Session(self.engine, key, describe=self._describe, makers=self._makers, origin=origin)
 
     def agents(self) -> list[Session]:
         """Its subagents, by key: those in its folder, and those of older clients beside it. A subagent has none."""
@@ -288,11 +424,12 @@ class Session:
         Of a log that only grew, only the new bytes are read. Raises `NotFound` when it is gone; what was read before
         is then let go.
         """
+        self._is_behind = False
         known = self._loaded
         if known is None:
             return False
         try:
-            now = self.stat()
+            now = self._stat_or_new()
         except NotFound:
             self._forget()
             raise
@@ -303,16 +440,24 @@ class Session:
         return True
 
     def _load(self) -> _Loaded:
+        if self._is_behind:
+            self.refresh()
         if self._loaded is None:
             self._loaded = self._read()
         return self._loaded
+
+    def _stat_or_new(self) -> LogStat:
+        """Of a session that was made here and has no log yet, one of no bytes."""
+        found = None if self._origin is None else self.engine.stat(self.key)
+        return LogStat(self.key, "", 0, 0) if found is None and self._origin is not None else found or self.stat()
 
     def _forget(self) -> None:
         self._loaded = self._links = self._head = self._conversation = None
 
     def _read(self, fold: DigestFold | None = None) -> _Loaded:
-        loaded = _Loaded(self.stat(), fold=fold)
-        _take(loaded, self.rows())
+        loaded = _Loaded(self._stat_or_new(), fold=fold)
+        if loaded.stat.revision:
+            _take(loaded, self.rows())
         return loaded
 
     def _grown(self, known: _Loaded, now: LogStat) -> _Loaded | None:
@@ -354,6 +499,9 @@ def is_agent_log(key: LogKey) -> bool:
     return key.subpath.rpartition("/")[2].startswith("agent-")
 
 
+_NAMES = frozenset(SAID_AGAIN)
+
+
 def _ignore(record: Record) -> None:
     """In place of a fold that nobody asked for."""
 
@@ -361,12 +509,15 @@ def _ignore(record: Record) -> None:
 def _take(loaded: _Loaded, rows: Iterator[Row]) -> None:
     """Adds rows to what is loaded, in one pass and without holding those that are no part of the tree."""
     fold = _ignore if loaded.fold is None else loaded.fold.add
+    names = loaded.names
 
     def watched() -> Iterator[Record]:
         row = loaded.last
         for row in rows:
             if isinstance(row, Record):
                 fold(row)
+                if row.type in _NAMES:
+                    names[row.type] = row
                 yield row
             elif isinstance(row, Malformed):
                 loaded.malformed.append(row)

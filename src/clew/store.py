@@ -1,7 +1,8 @@
-"""The store: what holds sessions, and what a user of the library has in hand. This is the reading half.
+"""The store: what holds sessions, and what a user of the library has in hand.
 
     sessions    what a list says of each, newest first
     session     one of them, by id, prefix or path
+    create      a new one, which appears with what is appended to it first
     load        the records of many sessions at once, in maps by what they are known by
 
 Everything from outside is a parameter; `clew.open` (in `clew.defaults`) fills in what a person's machine says.
@@ -11,9 +12,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
-from typing import Protocol, TypeAlias, TypeVar
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias, TypeVar
+from uuid import uuid4
 
 import msgspec
 
@@ -21,15 +25,17 @@ from clew.engines.contract import Engine, LogKey, LogStat, Problem
 from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem, shown_path
 from clew.engines.worktrees import worktrees
-from clew.errors import Ambiguous, ClewError, NotFound, StorageError, UsageError
+from clew.errors import Ambiguous, ClewError, Conflict, NotFound, StorageError, UsageError
 from clew.layouts.claude import LOG_SUFFIX, is_part_of_session_id, is_session_id
 from clew.layouts.keys import ClaudeKeys, KeyStrategy
 from clew.records.codec import decode_lines
+from clew.records.envelope import Origin
 from clew.records.file_history import FileHistoryDelta, FileHistorySnapshot
 from clew.records.record import Record, records_in
 from clew.records.titles import CustomTitle, Summary, Tag
 from clew.records.views import JsonValue
 from clew.session import Session, SessionInfo, Transcript, is_agent_log
+from clew.session_writer import Makers
 from clew.transcript.digest import Digest
 from clew.transcript.tree import CHAIN_TYPES
 
@@ -131,10 +137,11 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """Reads the sessions of one engine.
+    """The sessions of one engine.
 
     What it learns of a log is remembered until the log changes. `problems` lists what looking around left out. `clock`
-    is needed only by what asks for the time. Not meant to be shared by threads.
+    is needed only by what asks for the time, as appending does; `new_id` makes the ids of sessions and rows. Not meant
+    to be shared by threads: give each a session, or a store on the same engine.
     """
 
     def __init__(
@@ -144,9 +151,11 @@ class Store:
         keys: KeyStrategy | None = None,
         index_builder: IndexBuilder | None = None,
         clock: Clock | None = None,
+        new_id: Callable[[], str] | None = None,
         fs: FileSystem | None = None,
     ) -> None:
         self.engine = engine
+        self._new_id = new_id or (lambda: str(uuid4()))
         self.keys = keys or ClaudeKeys()
         self._index_builder = index_builder or ClientIndex()
         self._clock = clock
@@ -172,6 +181,18 @@ class Store:
         if self._clock is None:
             raise UsageError("this store has no clock", hint="pass clock= to Store, or use clew.open()")
         return self._clock()
+
+    def close(self) -> None:
+        """Flushes, and lets go of files and connections. Calling it again does nothing."""
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     # Looking around.
 
@@ -281,13 +302,48 @@ class Store:
             raise NotFound(f"there is no session in {where}", hint="look in every project with `clew ls --all`")
         return self._session(found[0].key)
 
-    def _session(self, key: LogKey) -> Session:
-        return Session(self.engine, key, describe=self._info_of)
+    def create(
+        self,
+        directory: str | PurePath = ".",
+        *,
+        id: str | None = None,  # noqa: A002 - What it is called everywhere else too.
+        title: str | None = None,
+        git_branch: str | None = None,
+    ) -> Session:
+        """A new session of a directory. Its log appears with what is appended first, whole or not at all.
+
+        With a title that is the title. Raises `Conflict` for an id that is taken in any project, and `UsageError` for
+        one that the engine cannot hold, or that the client would not show.
+        """
+        cwd = self._fs.real_path(str(directory))
+        name = self._new_id() if id is None else id
+        if self.engine.capabilities.is_clients and not is_session_id(name):
+            raise UsageError(f"{_shown(name)} is no id that Claude Code shows", hint="give a UUID, or no id at all")
+        project = self.keys.key(cwd)
+        with suppress(NotFound):  # The place itself is made with the first session in it.
+            taken = [stat for stat in self.engine.find_sessions(name) if stat.key.session == name]
+            if taken:
+                where = shown_path(self.engine.where(taken[0].key))
+                raise Conflict(f"there is a session {name} already: {where}", hint="give another id, or none")
+            project = next(iter(self.engine.projects_for(cwd, self.keys)), project)
+        session = self._session(LogKey(project, name), Origin(name, cwd, git_branch))
+        self.engine.stat(session.key)
+        if title is not None:
+            session.append_many(
+                [{"type": "custom-title", "customTitle": title}, {"type": "agent-name", "agentName": title}]
+            )
+        return session
+
+    def _session(self, key: LogKey, origin: Origin | None = None) -> Session:
+        return Session(self.engine, key, describe=self._info_of, makers=self._makers(), origin=origin)
+
+    def _makers(self) -> Makers:
+        return Makers(self._new_id, lambda: iso_time(self.now()))
 
     def _at_path(self, path: Path) -> Session:
         found, key = FilesEngine.for_file(path, fs=self._fs)
         engine = self.engine if found.url == self.engine.url else found
-        session = Session(engine, key, describe=self._info_of)
+        session = Session(engine, key, describe=self._info_of, makers=self._makers())
         session.stat()
         return session
 
@@ -429,9 +485,15 @@ def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention
         path=session.where,
         turn_count=digest.turn_count,
         total_tokens=digest.total_tokens,
+        exit_reason=digest.exit_reason,
         agent_name=digest.agent_name,
         expires_at=None if retention_days is None else _time(stat.modified_ns + int(retention_days * _DAY_NS)),
     )
+
+
+def iso_time(moment: datetime) -> str:
+    """A point in time as the client writes it."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _time(nanoseconds: int) -> str | None:
@@ -440,7 +502,7 @@ def _time(nanoseconds: int) -> str | None:
         moment = datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC)
     except (OverflowError, ValueError, OSError):
         return None
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds // 1_000_000 % 1000:03d}Z"
+    return iso_time(moment.replace(microsecond=nanoseconds // 1000 % 1_000_000))
 
 
 def _shown(text: str) -> str:

@@ -152,6 +152,8 @@ class FilesEngine(FilesReader):
             if key.session in self.live_sessions():
                 raise Busy(f"a running client holds the session {key.session}", hint="end it there, then do it again")
             self._must_be_at(key, expect)
+            # What is noted there was in the old bytes. It must not be taken for rows that another program lost.
+            self._unlinked(self._at(self.layout.journal(key.project, key.session, key.subpath)))
             write_whole(self._fs, path, _checked(lines, lambda: self._must_be_at(key, expect)))
             self._log(key).known.forget()
             return revision_of(self._fs.stat(path))

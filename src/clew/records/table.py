@@ -70,7 +70,9 @@ VIEWS: dict[str, str] = {
     "started": "clew.records.workflow:Started",
     "result": "clew.records.workflow:Result",
     "agent_metadata": "clew.records.workflow:AgentMetadata",
+    # What clew notes of a session.
+    "clew-session": "clew.records.own:SessionNote",
 }
 
-NOT_IN_TABLE = frozenset({"line", "record", "codec", "compact", "identity", "json_text", "views"})
+NOT_IN_TABLE = frozenset({"line", "record", "codec", "compact", "envelope", "identity", "json_text", "views"})
 """The modules of this folder that read no record type of their own: what the families stand on."""

@@ -89,6 +89,8 @@ class Digest(msgspec.Struct, frozen=True):
     """Of all answers, each counted once; those of subagents stand in logs of their own."""
     parent_id: str | None = None
     """The session that the first row was copied from."""
+    exit_reason: str | None = None
+    """Why it was closed last, where whoever closed it said so."""
     continued_in: str | None = None
     """The session that the conversation goes on in; the client hides this one in lists."""
 
@@ -130,6 +132,7 @@ _NAMES = {
     "last-prompt": "lastPrompt",
     "relocated": "relocatedCwd",
     "continued-in": "continuedInSessionId",
+    "clew-session": "exitReason",
 }
 """Rows of which the last one counts, and the field that it has."""
 _CLEARED_BY_EMPTY = frozenset({"custom-title", "ai-title", "agent-name", "tag"})
@@ -207,6 +210,7 @@ class DigestFold:
             compactions=self._compactions,
             total_tokens=sum(usage.total_tokens for usage in self.usage()),
             parent_id=self._parent,
+            exit_reason=names.get("clew-session"),
             continued_in=names.get("continued-in"),
         )
 

@@ -1,0 +1,539 @@
+"""What is appended to a session becomes the conversation that it is, on every engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import clew
+from clew import Conflict, FilesEngine, NotFound, Record, Session, Store, UsageError
+from clew.engines.contract import Entry, LogKey
+from clew.engines.memory import MemoryEngine
+from clew.records.codec import decode
+from clew.records.line import Line
+from clew.session_writer import IS_LIVE, WINDOW_BYTES
+from clew.writing import LOST_SIDECHAIN
+from stores import ENGINES, numbered, store_on, ticking
+
+
+@pytest.fixture(params=ENGINES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with store_on(ENGINES[request.param](tmp_path)) as store:
+        yield store
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Store:
+    return store_on(ENGINES["files"](tmp_path))
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def said(session: Session) -> list[tuple[str, str]]:
+    return [(m.role, "".join(str(block.get("text", block["type"])) for block in m.content)) for m in session.messages()]
+
+
+def rows(session: Session) -> list[dict[str, Any]]:
+    return [json.loads(line.data) for line in session.lines()]
+
+
+TALK = [("user", "one"), ("assistant", "two"), ("user", "three"), ("assistant", "four")]
+
+
+def talk(session: Session) -> list[str | None]:
+    session.append(user("one"))
+    written = session.append_many([assistant("two"), user("three"), assistant("four")])
+    return [session.chain().records[0].uuid, *written.uuids]
+
+
+# A conversation.
+
+
+def test_messages_that_are_appended_are_the_conversation(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    talk(session)
+    assert said(session) == TALK
+    assert said(store.session(session.id)) == TALK
+    (info,) = store.sessions()
+    assert (info.id, info.cwd, info.message_count, info.title) == (session.id, str(tmp_path), 4, "three")
+
+
+def test_a_new_session_leaves_nothing_until_something_is_appended(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    assert (session.messages(), session.state.value, session.refresh()) == ([], "complete", False)
+    session.close(exit_reason="nothing was said")
+    assert [*store.sessions()] == []
+    assert not [*tmp_path.glob("config/*")]
+
+
+def test_the_place_of_a_store_is_made_with_the_first_session_in_it(tmp_path: Path) -> None:
+    store = store_on(FilesEngine(tmp_path / "not" / "there"))
+    session = store.create(tmp_path)
+    assert not (tmp_path / "not").exists()
+    talk(session)
+    assert said(store.session(session.id)) == TALK
+    assert {path.stat().st_mode & 0o77 for path in (tmp_path / "not").rglob("*")} == {0}
+
+
+def test_a_title_given_at_the_start_is_the_title(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path, title="Fix login")
+    session.append(user("hello"))
+    (info,) = store.sessions()
+    assert (info.title, info.agent_name) == ("Fix login", "Fix login")
+
+
+def test_a_session_is_gone_on_with_where_it_ends(store: Store, tmp_path: Path) -> None:
+    name = store.create(tmp_path).id
+    talk(store.create(tmp_path, id=name))
+    store.session(name).append(user("five"))
+    assert said(store.session(name)) == [*TALK, ("user", "five")]
+
+
+def test_every_row_hangs_on_the_one_before_and_says_where_it_was_written(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path, git_branch="main")
+    talk(session)
+    chain = [row for row in rows(session) if row["type"] in ("user", "assistant")]
+    assert [row["parentUuid"] for row in chain] == [None, *(row["uuid"] for row in chain[:-1])]
+    for row in chain:
+        assert (row["cwd"], row["gitBranch"], row["sessionId"]) == (str(tmp_path), "main", session.id)
+        assert next(iter(row)) == "parentUuid"
+    answers = [row["message"]["id"] for row in chain if row["type"] == "assistant"]
+    assert len({*answers}) == 2
+
+
+def test_what_a_message_of_the_api_has_besides_stays_in_it(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    usage = {"input_tokens": 3, "output_tokens": 4}
+    answer = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "usage": usage,
+              "content": [{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file": "a"}}]}  # fmt: skip
+    session.append_many([user("read a"), answer])
+    assert session.state.value == "interrupted"
+    (info,) = store.sessions()
+    assert (info.model, info.total_tokens) == ("claude-x", 7)
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "A"}
+    session.append({"role": "user", "content": [result]})
+    assert [message.role for message in session.messages()] == ["user", "assistant", "user"]
+
+
+def test_a_branch_is_gone_on_from_and_the_old_one_stays(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    uuids = talk(session)
+    session.append_many([user("other"), assistant("way")], parent=uuids[1])
+    assert said(session) == [*TALK[:2], ("user", "other"), ("assistant", "way")]
+    assert said(store.session(session.id)) == said(session)
+    assert rows(session)[-1]["type"] == "last-prompt"
+    session.append(user("further"))
+    assert said(session)[-1] == ("user", "further")
+    assert len(session.tree.leaves()) == 2
+
+
+def test_a_parent_of_none_begins_anew(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    talk(session)
+    session.append(user("fresh"), parent=None)
+    assert said(session) == [("user", "fresh")]
+
+
+def test_what_others_appended_meanwhile_is_what_the_next_row_hangs_on(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    session.append(user("one"))
+    other = store.session(session.id)
+    other.append(assistant("two"))
+    session.append(user("three"))
+    other.append(assistant("four"))
+    assert said(store.session(session.id)) == TALK
+
+
+def test_rows_and_records_are_taken_beside_messages(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    note = {"type": "system", "subtype": "informational", "content": "a note"}
+    session.append_many([user("one"), note, {"type": "tag", "tag": "wip"}, {"type": "new-thing", "x": [1.0, 10**30]}])
+    line = b'{"type" : "user","uuid":"r1","timestamp":"2026-11-18T13:00:00Z","message":{"content":"x"}}\r\n'
+    record = decode(Line(line, 0, 1, len(line)))
+    assert isinstance(record, Record)
+    session.append(record)
+    found = [*session.lines()]
+    assert found[-1].data == line or found[-2].data == line
+    kinds = [row["type"] for row in rows(session)]
+    assert kinds[:4] == ["user", "system", "tag", "new-thing"]
+    assert rows(session)[3] == {"type": "new-thing", "x": [1.0, 10**30], "sessionId": session.id}
+    assert store.session(session.id).info().tag == "wip"
+
+
+# Writing once.
+
+
+def test_a_row_that_is_there_is_not_written_again(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    talk(session)
+    before = rows(session)
+    written = session.append_many([row for row in before if row["type"] != "last-prompt"])
+    assert (written.written, written.duplicates) == (0, 4)
+    assert rows(session) == before
+    session.append(user("five"))
+    assert said(session) == [*TALK, ("user", "five")]
+
+
+def test_a_batch_that_is_appended_again_adds_nothing(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    batch = [user("one"), assistant("two"), {"type": "tag", "tag": "t"}]
+    first = session.append_many(batch, batch_id="b1")
+    again = store.session(session.id).append_many(batch, batch_id="b1")
+    assert (again.written, again.uuids) == (0, first.uuids)
+    other = session.append_many(batch, batch_id="b2")
+    assert not {*other.uuids} & {*first.uuids} - {None}
+    assert len(said(session)) == 4
+
+
+def test_a_batch_that_was_half_written_is_completed(tmp_path: Path) -> None:
+    engine = ENGINES["files"](tmp_path)
+    session = store_on(engine).create(tmp_path)
+    batch = [user("one"), assistant("two"), user("three"), assistant("four")]
+    session.append_many(batch, batch_id="b1")
+    (log,) = (tmp_path / "config" / "projects").rglob("*.jsonl")
+    whole = log.read_bytes()
+    log.write_bytes(b"".join(whole.splitlines(keepends=True)[:2]))
+    os.utime(log, ns=(0, 0))
+    again = Store(ENGINES["files"](tmp_path), clock=ticking(), new_id=numbered()).session(session.id)
+    assert again.append_many(batch, batch_id="b1").duplicates == 2
+    assert said(again) == TALK
+
+
+# Subagents.
+
+
+def test_a_subagent_has_a_log_and_a_note_of_its_own(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    session.append(user("one"))
+    session.append_subagent("a1", [user("go"), assistant("done")], meta={"agentType": "Explore", "toolUseId": "t1"})
+    session.append_subagent("a1", [user("again")])
+    (agent,) = session.agents()
+    assert said(agent) == [("user", "go"), ("assistant", "done"), ("user", "again")]
+    assert agent.meta is not None
+    assert (agent.meta.agent_type, agent.meta.tool_use_id) == ("Explore", "t1")
+    for row in rows(agent):
+        assert (row["isSidechain"], row["agentId"], row["sessionId"]) == (True, "a1", session.id)
+    assert said(session) == [("user", "one")]
+
+
+def test_rows_of_subagents_go_to_their_logs_and_a_lost_one_is_told(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    side = {"type": "user", "isSidechain": True, "message": user("go"), "agentId": "a1"}
+    lost = {"type": "user", "isSidechain": True, "message": user("whose")}
+    written = session.append_many([user("one"), side, lost, assistant("two")])
+    assert written.notes == (LOST_SIDECHAIN,)
+    assert all(written.uuids)
+    assert said(session) == TALK[:2]
+    assert [said(agent) for agent in session.agents()] == [[("user", "go")]]
+    assert [row["message"]["content"] for row in rows(session) if row.get("isSidechain")] == ["whose"]
+
+
+@pytest.mark.parametrize("agent", ["", "../x", "a/b", "a\0b", "x" * 300])
+def test_a_name_that_is_no_agents_is_refused(files: Store, tmp_path: Path, agent: str) -> None:
+    session = files.create(tmp_path)
+    with pytest.raises(UsageError):
+        session.append_subagent(agent, [user("go")])
+    assert not [*tmp_path.rglob("*.jsonl")]
+
+
+# Refusals.
+
+WRONG: list[Any] = [
+    {},
+    {"role": "system", "content": "be good"},
+    {"role": "user"},
+    {"role": "user", "content": 3},
+    {"role": "user", "content": ["text"]},
+    {"role": "user", "content": [{"text": "x"}]},
+    {"role": "user", "content": [{"type": "text", "text": object()}]},
+    {"type": "user"},
+    {"type": ""},
+    {"type": 3},
+    {"type": "user", "message": {"content": "x"}, "uuid": 7},
+    {"type": "user", "message": {"content": "x"}, "parentUuid": "nowhere"},
+    {"type": "user", "message": {"content": "x"}, "timestamp": "yesterday"},
+    {"type": "user", "message": {"content": "x"}, "sessionId": "another"},
+    {"type": "custom-title"},
+    {"type": "tag", "tag": None},
+    {"type": "file-history-snapshot"},
+    {"type": "clew-session", "exitReason": "x"},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_no_reader_could_use_is_refused_before_anything_is_written(
+    store: Store, tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    session = store.create(tmp_path)
+    talk(session)
+    before = [line.data for line in session.lines()]
+    with pytest.raises(UsageError, match=r"1|row") as caught:
+        session.append_many([user("good"), wrong])
+    assert caught.value.hint
+    assert [line.data for line in session.lines()] == before
+
+
+def test_an_unknown_parent_is_refused(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    talk(session)
+    with pytest.raises(UsageError, match="the parent 'nope' is no row of this log"):
+        session.append(user("x"), parent="nope")
+
+
+def test_an_id_that_is_taken_is_refused(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    session.append(user("x"))
+    with pytest.raises(Conflict, match=session.id):
+        store.create(tmp_path / "elsewhere", id=session.id)
+
+
+@pytest.mark.parametrize("name", ["sess", "../x", ""])
+def test_an_id_that_the_client_would_not_show_is_refused_on_its_files(files: Store, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError):
+        files.create(tmp_path, id=name)
+
+
+def test_a_closed_session_takes_no_more(store: Store, tmp_path: Path) -> None:
+    with store.create(tmp_path) as session:
+        session.append(user("x"))
+    with pytest.raises(UsageError, match="was closed"):
+        session.append(user("y"))
+    assert said(session) == [("user", "x")]
+
+
+def test_the_reason_for_closing_is_in_the_list(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    session.append(user("x"))
+    before = session.stat().modified_ns
+    session.close(exit_reason="out of budget")
+    session.close(exit_reason="again")
+    (info,) = store.sessions()
+    assert info.exit_reason == "out of budget"
+    assert session.stat().modified_ns == before
+
+
+def test_a_session_closes_in_asyncio_too(store: Store, tmp_path: Path) -> None:
+    async def run() -> Session:
+        async with store.create(tmp_path) as session:
+            session.append(user("x"))
+        return session
+
+    with pytest.raises(UsageError, match="was closed"):
+        asyncio.run(run()).append(user("y"))
+
+
+# What stands on Claude's files.
+
+
+def test_metadata_does_not_move_the_time_of_a_session(files: Store, tmp_path: Path) -> None:
+    session = files.create(tmp_path)
+    talk(session)
+    before = session.stat().modified_ns
+    session.append({"type": "custom-title", "customTitle": "Later"})
+    assert session.stat().modified_ns == before
+    session.append(user("x"))
+    assert session.stat().modified_ns > before
+
+
+def test_metadata_is_compact_with_its_type_first(files: Store, tmp_path: Path) -> None:
+    session = files.create(tmp_path)
+    session.append({"tag": "wip ü", "type": "tag"})
+    (line,) = session.lines()
+    assert line.data == f'{{"type":"tag","tag":"wip ü","sessionId":"{session.id}"}}\n'.encode()
+
+
+def in_window(session: Session, kind: str) -> list[dict[str, Any]]:
+    data = b"".join(line.data for line in session.lines())
+    return [row for row in map(json.loads, data[-65_536:].split(b"\n")[1:-1]) if row["type"] == kind]
+
+
+def test_titles_tags_and_the_head_stay_where_the_client_looks_for_them(files: Store, tmp_path: Path) -> None:
+    session = files.create(tmp_path, title="Old")
+    talk(session)
+    session.append_many([{"type": "tag", "tag": "wip"}, {"type": "custom-title", "customTitle": "New"}])
+    for number in range(40):
+        session.append_many([user(f"q{number}"), assistant("x" * 10_000)])
+        (title,) = in_window(session, "custom-title")[-1:]
+        assert title["customTitle"] == "New"
+        assert in_window(session, "tag")[-1]["tag"] == "wip"
+    assert session.info().title == "New"
+    again = [row for row in rows(session) if row["type"] == "custom-title"]
+    assert 5 <= len(again) <= 2 + 40 * 10_500 // WINDOW_BYTES + 1
+    assert said(session)[-1] == ("assistant", "x" * 10_000)
+
+
+def test_a_title_that_somebody_else_gave_is_the_one_that_is_said_again(files: Store, tmp_path: Path) -> None:
+    session = files.create(tmp_path, title="Ours")
+    session.append(user("q"))
+    files.session(session.id).append({"type": "custom-title", "customTitle": "Theirs"})
+    session.append(assistant("x" * 70_000))
+    session.append(user("more"))
+    assert in_window(session, "custom-title")[-1]["customTitle"] == "Theirs"
+
+
+def test_an_explicit_head_is_not_said_again_over_what_came_after_it(files: Store, tmp_path: Path) -> None:
+    session = files.create(tmp_path)
+    uuids = talk(session)
+    session.append({"type": "last-prompt", "leafUuid": uuids[1], "explicit": True})
+    session.append(assistant("y" * 70_000))
+    session.append(assistant("z"))
+    assert said(session)[-1] == ("assistant", "z")
+    assert said(files.session(session.id)) == said(session)
+
+
+def test_a_session_that_a_client_holds_is_named(files: Store, tmp_path: Path) -> None:
+    session = files.create(tmp_path)
+    session.append(user("x"))
+    folder = tmp_path / "config" / "sessions"
+    folder.mkdir()
+    start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    note = {"pid": os.getpid(), "sessionId": session.id, "procStart": start}
+    (folder / f"{os.getpid()}.json").write_text(json.dumps(note))
+    written = session.append(user("y"))
+    assert written.is_live
+    assert written.notes == (IS_LIVE,)
+
+
+# Others at the same time.
+
+
+def test_threads_that_share_a_session_lose_nothing(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+
+    def run(name: int) -> None:
+        for number in range(20):
+            session.append(user(f"{name}-{number}"))
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    texts = [record.body()["message"] for record in session.chain().records]
+    assert len(texts) == 80
+    for name in range(4):
+        own = [row["content"] for row in texts if isinstance(row, dict) and str(row["content"]).startswith(f"{name}-")]
+        assert own == [f"{name}-{number}" for number in range(20)]
+
+
+def test_sessions_of_several_threads_make_one_conversation(store: Store, tmp_path: Path) -> None:
+    first = store.create(tmp_path)
+    first.append(user("start"))
+
+    def run(name: int) -> None:
+        session = Store(store.engine, clock=ticking()).session(first.id)
+        for number in range(10):
+            session.append(user(f"{name}-{number}"))
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.session(first.id).chain().records) == 41
+
+
+def test_a_watcher_sees_each_new_record_once_and_whole(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    session.append(user("before"))
+    stop = threading.Event()
+    seen = store.session(session.id).watch(stop)
+    uuids = [*session.append_many([user("one"), assistant("two")]).uuids]
+    found = [next(seen) for _ in range(3)]
+    assert [record.uuid for record in found if record.uuid] == uuids
+    session.append(assistant("three"))
+    assert next(seen).type == "assistant"
+    stop.set()
+    assert [*seen] == []
+
+
+def test_a_watcher_goes_on_where_a_log_was_replaced(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    talk(session)
+    stop = threading.Event()
+    seen = session.watch(stop)
+    lines = [line.data for line in session.lines()]
+    store.engine.replace(session.key, lines[2:], expect=session.stat().revision)
+    session.append(assistant("new"))
+    assert next(seen).body()["message"] == rows(session)[-1]["message"]
+    stop.set()
+
+
+def test_a_watcher_waits_for_a_session_that_is_not_there_yet(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    stop = threading.Event()
+    seen = session.watch(stop)
+    session.append(user("first"))
+    assert next(seen).type == "user"
+    stop.set()
+
+
+# Anything.
+
+contents = st.one_of(
+    st.text(min_size=1).filter(lambda text: text.strip()),
+    st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": st.text(min_size=1)}), min_size=1, max_size=3),
+)
+messages = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": contents})
+
+
+@given(st.lists(st.tuples(messages, st.booleans()), min_size=1, max_size=12))
+def test_any_messages_however_they_are_cut_read_back(said_and_cut: list[tuple[dict[str, Any], bool]]) -> None:
+    at_once, cut = (store_on(MemoryEngine()).create("/p") for _ in range(2))
+    at_once.append_many([message for message, _ in said_and_cut])
+    batch: list[dict[str, Any]] = []
+    for message, is_last in said_and_cut:
+        batch.append(message)
+        if is_last:
+            cut.append_many(batch)
+            batch = []
+    cut.append_many(batch)
+    bodies = [[record.body()["message"] for record in session.chain().records] for session in (at_once, cut)]
+    assert [_content(body) for body in bodies[0]] == [_content(body) for body in bodies[1]]
+    assert [_content(body) for body in bodies[0]] == [_content(message) for message, _ in said_and_cut]
+
+
+def _content(message: Any) -> tuple[Any, Any]:
+    content = message["content"]
+    if message["role"] == "assistant" and isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    return message["role"], content
+
+
+def test_a_session_without_a_store_is_for_reading() -> None:
+    engine = MemoryEngine()
+    engine.append(LogKey("p", "s"), [Entry(b'{"type":"tag","tag":"x"}')])
+    with pytest.raises(UsageError, match="for reading only"):
+        Session(engine, LogKey("p", "s")).append(user("x"))
+
+
+def test_a_session_that_went_away_says_so(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    talk(session)
+    other = store.session(session.id)
+    assert other.messages()
+    store.engine.delete(session.key)
+    with pytest.raises(NotFound):
+        other.refresh()
+
+
+def test_what_was_written_is_plain_data() -> None:
+    written = store_on(MemoryEngine()).create("/p").append(user("x"))
+    assert isinstance(written, clew.Written)
+    assert msgspec.json.decode(msgspec.json.encode(written), type=clew.Written) == written
