@@ -1,0 +1,275 @@
+"""The rows of a SQLite file that a log is made of: where it stands, its bytes as a file, and going on with them."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO
+
+import msgspec
+
+from clew.engines.contract import BATCHES_KEPT, TICK_NS, LogKey, LogStat
+from clew.engines.lines import lines_forward
+from clew.engines.sqlite_file import SqliteFile
+from clew.engines.sqlite_schema import LOG_BYTES_MAX, LOGS_MAX, first_id, ids_of, packed, unpacked
+from clew.errors import ClewError, Conflict, DamagedData, StorageError
+from clew.records.identity import uuid_of_line
+
+PIECE_BYTES = 64 * 1024
+"""More than this of what is appended at once is kept in several pieces."""
+ROWS_AT_ONCE = 64
+INT64_MAX = 2**63 - 1
+
+OF_SESSION = "project = ? AND session = ? AND aside IS NULL"
+OF_LOG = "project = ? AND session = ? AND subpath = ? AND aside IS NULL"
+
+_COLUMNS = "id, size, tail, modified_ns, batches"
+_FIND = f"SELECT {_COLUMNS} FROM log WHERE {OF_LOG}"
+_MAKE = (
+    "INSERT INTO log (project, session, subpath, lower_session, size, tail, modified_ns, batches)"
+    " VALUES (?, ?, ?, ?, 0, 0, 0, 0)"
+)
+STAT = "SELECT project, session, subpath, id, size, modified_ns, summary FROM log"
+StatRow = tuple[bytes, bytes, bytes, int, int, int, bytes | None]
+
+
+class LogRow(msgspec.Struct):
+    """Where a log stands. Whoever changes it holds the transaction, and `save`s it."""
+
+    id: int
+    size: int
+    tail: int
+    modified_ns: int
+    batches: int
+
+    @property
+    def revision(self) -> str:
+        return revision_of(self.id, self.size)
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether the last line lacks its newline."""
+        return self.tail < self.size
+
+    def touch(self, now_ns: int) -> None:
+        self.modified_ns = min(max(now_ns, self.modified_ns + TICK_NS), INT64_MAX)
+
+
+def revision_of(log: int, size: int) -> str:
+    """A log only grows, and what replaces one is a new log: so the size tells one state from another."""
+    return f"{log:x}-{size:x}"
+
+
+def names_of(key: LogKey) -> tuple[bytes, bytes, bytes]:
+    return packed(key.project), packed(key.session), packed(key.subpath)
+
+
+def find(db: sqlite3.Connection, key: LogKey) -> LogRow | None:
+    row = db.execute(_FIND, names_of(key)).fetchone()
+    return None if row is None else LogRow(*row)
+
+
+def make(db: sqlite3.Connection, key: LogKey) -> LogRow:
+    """A new log of no bytes under a key that is free."""
+    new = db.execute(_MAKE, (*names_of(key), packed(key.session.lower()))).lastrowid
+    if new is None or new >= LOGS_MAX:
+        raise StorageError("the database has had as many logs as it can count", hint="copy its sessions to a new one")
+    return LogRow(new, 0, 0, 0, 0)
+
+
+def save(db: sqlite3.Connection, log: LogRow) -> None:
+    """Notes where the log stands now. The summary stays as it is."""
+    db.execute(
+        "UPDATE log SET size = ?, tail = ?, modified_ns = ?, batches = ? WHERE id = ?",
+        (log.size, log.tail, log.modified_ns, log.batches, log.id),
+    )
+
+
+def save_summary(db: sqlite3.Connection, log: LogRow, summary: bytes | None) -> None:
+    db.execute("UPDATE log SET summary = ? WHERE id = ?", (summary, log.id))
+
+
+def add(db: sqlite3.Connection, log: LogRow, data: bytes) -> None:
+    """Puts bytes at the end. The caller says where the last line begins now."""
+    _must_fit(log, len(data))
+    if len(data) <= PIECE_BYTES:
+        db.execute("INSERT INTO piece VALUES (?, ?)", (first_id(log.id, log.size), data))
+        log.size += len(data)
+        return
+    for at in range(0, len(data), PIECE_BYTES):
+        piece = data[at : at + PIECE_BYTES]
+        db.execute("INSERT INTO piece VALUES (?, ?)", (first_id(log.id, log.size), piece))
+        log.size += len(piece)
+
+
+def add_file(db: sqlite3.Connection, log: LogRow, file: IO[bytes], line_bytes_max: int) -> None:
+    """Puts all bytes of an open file at the end, and learns the ids of the lines in them, with the one they go on."""
+    while data := file.read(PIECE_BYTES):
+        _must_fit(log, len(data))
+        db.execute("INSERT INTO piece VALUES (?, ?)", (first_id(log.id, log.size), data))
+        log.size += len(data)
+    learn(db, log, line_bytes_max)
+
+
+def learn(db: sqlite3.Connection, log: LogRow, line_bytes_max: int) -> None:
+    """Notes the ids of the lines from the last unfinished one on, and where the last one begins."""
+    bytes_ = LogBytes(pieces_of(db), log.id, log.size)
+    for line in lines_forward(
+        bytes_, start=log.tail, end=log.size, size=log.size, line_bytes_max=line_bytes_max, chunk_bytes=PIECE_BYTES
+    ):
+        uuid = uuid_of_line(line.data) if line.data else None
+        if uuid is not None:
+            know(db, log, uuid)
+        # A line that is not held lacks its newline only as the last one.
+        is_whole = line.is_terminated or (not line.is_held and line.position + line.size < log.size)
+        log.tail = line.position + line.size if is_whole else line.position
+    if log.is_torn and _last_byte(db, log) == b"\n":
+        log.tail = log.size
+
+
+def know(db: sqlite3.Connection, log: LogRow, uuid: str) -> bool:
+    """Whether the id is new. It is known from then on."""
+    return db.execute("INSERT OR IGNORE INTO dedupe VALUES (?, ?)", (log.id, packed(uuid))).rowcount == 1
+
+
+def knows_batch(db: sqlite3.Connection, log: LogRow, name: str) -> bool:
+    found = db.execute("SELECT 1 FROM batch WHERE log = ? AND name = ?", (log.id, packed(name)))
+    return found.fetchone() is not None
+
+
+def note_batch(db: sqlite3.Connection, log: LogRow, name: str) -> None:
+    """Remembers a batch, and forgets those that nobody needs to be known any more, a hundred at a time."""
+    log.batches += 1
+    db.execute("INSERT INTO batch VALUES (?, ?, ?)", (log.id, packed(name), log.batches))
+    if log.batches % BATCHES_KEPT == 0:
+        db.execute("DELETE FROM batch WHERE log = ? AND number <= ?", (log.id, log.batches - BATCHES_KEPT))
+
+
+def drop(db: sqlite3.Connection, log: int) -> None:
+    """Removes a log for good, and every trace of it but in the search index."""
+    db.execute("DELETE FROM piece WHERE id BETWEEN ? AND ?", ids_of(log))
+    for table in ("dedupe", "batch"):
+        db.execute(f"DELETE FROM {table} WHERE log = ?", (log,))
+    db.execute("DELETE FROM log WHERE id = ?", (log,))
+
+
+def stats(db: sqlite3.Connection, where: str, values: Sequence[object] = (), order: str = "") -> list[LogStat]:
+    """What is known of the logs in sight that a condition selects."""
+    # Only the conditions and orders that stand in this package come here; names are parameters.
+    rows: Iterable[StatRow] = db.execute(f"{STAT} WHERE aside IS NULL AND {where} {order}", values)
+    return [stat_of(row) for row in rows]
+
+
+def stat_of(row: StatRow) -> LogStat:
+    project, session, subpath, log, size, modified_ns, summary = row
+    return LogStat(key_of(project, session, subpath), revision_of(log, size), size, modified_ns, summary)
+
+
+def key_of(project: bytes, session: bytes, subpath: bytes) -> LogKey:
+    return LogKey(unpacked(project), unpacked(session), unpacked(subpath))
+
+
+def _must_fit(log: LogRow, size: int) -> None:
+    if log.size + size > LOG_BYTES_MAX:
+        raise StorageError(
+            f"a log of sqlite: cannot have more than {LOG_BYTES_MAX >> 30} GiB", hint="use another store for it"
+        )
+
+
+def _last_byte(db: sqlite3.Connection, log: LogRow) -> bytes:
+    first, last = ids_of(log.id)
+    row = db.execute(
+        "SELECT substr(data, -1) FROM piece WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1", (first, last)
+    ).fetchone()
+    return b"" if row is None else bytes(row[0])
+
+
+PieceRow = tuple[int, bytes]
+PiecesFrom = Callable[[int, int], Sequence[PieceRow]]
+"""The first few pieces from the one that holds `start` on, none of which begins at or behind `stop`; as ids."""
+
+
+def pieces_in(file: SqliteFile) -> PiecesFrom:
+    """Looks in a query of its own each time, so that nothing is held between two looks."""
+
+    def found(start: int, stop: int) -> Sequence[PieceRow]:
+        with file.reading() as db:
+            return [] if db is None else _rows(db, start, stop)
+
+    return found
+
+
+def pieces_of(db: sqlite3.Connection) -> PiecesFrom:
+    """Looks through a connection that somebody holds, and sees what its transaction did."""
+    return lambda start, stop: _rows(db, start, stop)
+
+
+def _rows(db: sqlite3.Connection, start: int, stop: int) -> Sequence[PieceRow]:
+    return db.execute(
+        "SELECT id, data FROM piece WHERE id >= (SELECT max(id) FROM piece WHERE id <= ?) AND id < ?"
+        " ORDER BY id LIMIT ?",
+        (start, stop, ROWS_AT_ONCE),
+    ).fetchall()
+
+
+class LogBytes(io.RawIOBase):
+    """The first `size` bytes of a log, as a file for reading.
+
+    Pieces never change, and the number of a log is never used again: so what is read in many looks is one state, or
+    `gone` says what happened to it.
+    """
+
+    def __init__(self, pieces: PiecesFrom, log: int, size: int, gone: Callable[[], ClewError] | None = None) -> None:
+        self._pieces = pieces
+        self._first = first_id(log)
+        self._size = size
+        self._gone = gone
+        self._at = 0
+        self._held: list[PieceRow] = []  # The next one last.
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET:
+            raise io.UnsupportedOperation("only from the beginning")
+        if offset != self._at:
+            self._at, self._held = offset, []
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        view = memoryview(buffer)
+        count, wanted = 0, min(len(view), self._size - self._at)
+        while count < wanted:
+            begin, data = self._next()
+            offset = self._at - begin
+            piece = data[offset : offset + wanted - count] if offset or len(data) > wanted - count else data
+            view[count : count + len(piece)] = piece
+            count += len(piece)
+            self._at += len(piece)
+            if offset + len(piece) == len(data):
+                self._held.pop()
+        return count
+
+    def _next(self) -> tuple[int, bytes]:
+        """The piece that holds the next byte, and where it begins."""
+        if not self._held:
+            self._held = [*reversed(self._pieces(self._first + self._at, self._first + self._size))]
+        if self._held:
+            begin, data = self._held[-1][0] - self._first, self._held[-1][1]
+            if 0 <= begin <= self._at < begin + len(data):
+                return begin, data
+        raise DamagedData(f"byte {self._at} of a log is missing") if self._gone is None else self._gone()
+
+
+def chunks_of_log(source: LogBytes, position: int, size: int, chunk_bytes: int) -> Iterator[bytes]:
+    source.seek(position)
+    while size > 0 and (chunk := source.read(min(size, chunk_bytes))):
+        yield chunk
+        size -= len(chunk)
+
+
+def replaced(where: str, what: str) -> Conflict:
+    """For whoever holds a position that the log no longer has."""
+    return Conflict(f"{where} {what}: it was replaced or deleted", hint="read it again from the beginning")
