@@ -33,10 +33,11 @@ from clew.engines.contract import (
     Problem,
     checked_entries,
 )
+from clew.engines.files import Durability
 from clew.engines.filesystem import FileSystem, OsFileSystem, failures_of
 from clew.engines.lines import lines_backward, lines_forward
 from clew.engines.sqlite_blobs import Beside
-from clew.engines.sqlite_file import WAIT_SECONDS_MAX, Durability, SqliteFile
+from clew.engines.sqlite_file import WAIT_SECONDS_MAX, SqliteFile
 from clew.engines.sqlite_logs import INT64_MAX, LogBytes, LogRow, pieces_in
 from clew.engines.sqlite_schema import packed, unpacked
 from clew.errors import ClewError, Conflict, DamagedData, NotFound, UsageError

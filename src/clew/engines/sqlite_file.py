@@ -15,17 +15,16 @@ import threading
 import time
 import urllib.parse
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 from uuid import uuid4
 
+from clew.engines.files import Durability
 from clew.engines.filesystem import FileSystem, failures_of, shown_path, what_it_is
 from clew.engines.sqlite_schema import is_current, migrate
 from clew.engines.whole import give_name
 from clew.errors import Busy, ClewError, DamagedData, NotFound, StorageError, UsageError
-
-Durability = Literal["fsync", "flush", "none"]
 
 WAIT_SECONDS_MAX = 30.0
 """So long anybody waits for others that write; then it is `Busy`."""
@@ -38,7 +37,7 @@ CACHE_KIB = 8 * 1024
 IDLE_MAX = 8
 """So many connections for reading are kept open."""
 
-_SYNCHRONOUS = {"fsync": "FULL", "flush": "NORMAL", "none": "OFF"}
+_SYNCHRONOUS: Mapping[Durability, str] = {"fsync": "FULL", "flush": "NORMAL", "none": "OFF"}
 _WAL_SUFFIX = "-wal"
 
 FileId: TypeAlias = tuple[int, int]
