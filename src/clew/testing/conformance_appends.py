@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -289,7 +290,7 @@ class AppendConformance(EngineUnderTest):
             stat = engine.stat(MAIN)
             assert stat is not None
             times.append(stat.modified_ns)
-        assert all(later - earlier >= TICK_NS for earlier, later in zip(times, times[1:], strict=False))
+        assert all(later - earlier >= TICK_NS for earlier, later in pairwise(times))
         assert times[0] > 1_000_000_000_000_000_000, "nanoseconds since 1970"
 
     def test_times_grow_behind_one_that_is_ahead_of_the_clock(self, engine: Engine) -> None:

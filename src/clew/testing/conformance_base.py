@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from clew.engines.contract import BlobKey, Engine, Entry, LogKey
+from clew.engines.contract import BlobKey, BlobStat, Engine, Entry, LogKey, LogStat
 from clew.records.line import LINE_BYTES_MAX
 
 PROJECT = "-home-a-project"
@@ -104,9 +104,9 @@ def content_of(engine: Engine, key: LogKey) -> bytes:
     )
 
 
-def keys_of(stats: Iterable[object]) -> Sequence[object]:
+def keys_of(stats: Iterable[LogStat] | Iterable[BlobStat]) -> Sequence[LogKey | BlobKey]:
     """The keys of what a listing gave, in its order."""
-    return [getattr(stat, "key", None) for stat in stats]
+    return [stat.key for stat in stats]
 
 
 def blob(name: str = "one", kind: str = "checkpoint", session: str = S1, project: str = PROJECT) -> BlobKey:

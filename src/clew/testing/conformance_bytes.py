@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,11 +24,9 @@ from clew.testing.conformance_base import (
     bytes_of,
     content_of,
     keys_of,
-    line_of,
     note,
     row,
     rows,
-    uuid_of,
 )
 
 CHUNK = b'{"type":"mode","text":"' + b"x" * (1024 * 1024 - 27) + b'"}\n'
@@ -303,12 +301,11 @@ class DeleteConformance(EngineUnderTest):
         assert content_of(engine, MAIN) == bytes_of(rows(2, 3))
 
 
-def failing(*chunks: bytes, error: BaseException | None = None, seen: object = None) -> Iterator[bytes]:
+def failing(
+    *chunks: bytes, error: BaseException | None = None, seen: Callable[[], object] | None = None
+) -> Iterator[bytes]:
     """Chunks from a source that fails behind the last one. Until then `seen`, if given, must find nothing."""
     for chunk in chunks:
         yield chunk
-        assert not callable(seen) or seen() is None, "it shows before it is whole"
+        assert seen is None or seen() is None, "it shows before it is whole"
     raise error or StorageError("the source failed")
-
-
-__all__ = ["DeleteConformance", "ExtendConformance", "ReplaceConformance", "failing", "line_of", "uuid_of"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,7 +45,7 @@ class SharingConformance(EngineUnderTest):
             for number in range(APPENDS):
                 engine.append(MAIN, _pair(thread, number), batch_id=f"{thread}-{number}")
 
-        at_once([lambda thread=thread: append(thread) for thread in range(THREADS)])  # type: ignore[misc]
+        at_once([partial(append, thread) for thread in range(THREADS)])
         lines = content_of(engine, MAIN).splitlines()
         assert len(lines) == THREADS * APPENDS * 2
         pairs = [*zip(lines[::2], lines[1::2], strict=True)]
@@ -58,7 +59,7 @@ class SharingConformance(EngineUnderTest):
             for number in range(APPENDS):
                 engine.append(LogKey(PROJECT, f"session-{thread}"), rows(number))
 
-        at_once([lambda thread=thread: append(thread) for thread in range(THREADS)])  # type: ignore[misc]
+        at_once([partial(append, thread) for thread in range(THREADS)])
         for thread in range(THREADS):
             assert content_of(engine, LogKey(PROJECT, f"session-{thread}")) == bytes_of(rows(*range(APPENDS)))
 
@@ -97,10 +98,6 @@ class SharingConformance(EngineUnderTest):
                 assert LogKey(PROJECT, S2) in keys_of(engine.list(PROJECT))
                 assert keys_of(engine.list_sub(MAIN)) == [SUB1]
                 assert PROJECT in engine.projects()
-                stat = engine.stat(MAIN)
-                if stat is not None:
-                    found = [line for line in engine.read(MAIN) if not line.is_terminated]
-                    assert found == []
                 looks += 1
             return looks
 
@@ -108,8 +105,9 @@ class SharingConformance(EngineUnderTest):
         assert len(keys_of(engine.list(PROJECT))) == 80 + 2
         assert content_of(engine, MAIN) == bytes_of(rows(*range(120)))
 
-    def test_a_reader_never_sees_half_a_line(self, engine: Engine) -> None:
+    def test_a_reader_sees_whole_lines_and_of_one_being_written_its_beginning(self, engine: Engine) -> None:
         entries = [row(number, "x" * (number % 7) * 4_000) for number in range(80)]
+        whole = bytes_of(entries)
         writing = threading.Event()
 
         def write() -> None:
@@ -120,20 +118,23 @@ class SharingConformance(EngineUnderTest):
         def read() -> None:
             while True:
                 last = writing.is_set()
-                if engine.stat(MAIN) is not None:
+                stat = engine.stat(MAIN)
+                if stat is not None:
                     forward = [line.data for line in engine.read(MAIN)]
-                    assert forward == [entry.data + b"\n" for entry in entries[: len(forward)]]
-                    back = [line.data for line in engine.read_back(MAIN)]
-                    assert back[::-1] == [entry.data + b"\n" for entry in entries[: len(back)]]
-                    assert len(back) >= len(forward)
+                    back = [line.data for line in engine.read_back(MAIN)][::-1]
+                    for lines in (forward, back):
+                        assert whole.startswith(b"".join(lines))
+                        assert all(line.endswith(b"\n") for line in lines[:-1])
+                    assert stat.size_bytes <= len(b"".join(forward)) <= len(b"".join(back))
                 if last:
+                    assert b"".join(forward) == whole
                     return
 
         at_once([write, read, read])
 
     def test_blobs_of_the_same_name_are_put_whole(self, engine: Engine) -> None:
         contents = [bytes([65 + thread]) * 50_000 for thread in range(THREADS)]
-        at_once([lambda content=content: engine.put(blob(), [content]) for content in contents])  # type: ignore[misc]
+        at_once([partial(engine.put, blob(), [content]) for content in contents])
         assert b"".join(engine.open(blob())) in contents
 
     # Several engines on one store, as several processes have them.
@@ -181,7 +182,7 @@ class SharingConformance(EngineUnderTest):
             for number in range(APPENDS):
                 engines[at].append(MAIN, [*_pair(at, number), row(number)], batch_id=f"{at}-{number}")
 
-        at_once([lambda at=at: append(at) for at in range(len(engines))])  # type: ignore[misc]
+        at_once([partial(append, at) for at in range(len(engines))])
         lines = content_of(engine, MAIN).splitlines()
         expected = {entry.data for at in range(3) for number in range(APPENDS) for entry in _pair(at, number)}
         expected |= {row(number).data for number in range(APPENDS)}
@@ -200,9 +201,9 @@ class SharingConformance(EngineUnderTest):
         # Already since the call, not only since the first look.
         engine.append(MAIN, rows(1))
 
-        def follow(changes: object = changes) -> list[int]:
+        def follow() -> list[int]:
             seen = [sum(1 for _ in engine.read(MAIN))]
-            for _ in changes:  # type: ignore[attr-defined]
+            for _ in changes:
                 seen.append(sum(1 for _ in engine.read(MAIN)))
                 if seen[-1] == 12 and engine.stat(other) is not None:
                     break
