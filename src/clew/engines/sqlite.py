@@ -125,11 +125,12 @@ class SqliteEngine(Engine):
             if expect is not None and expect != _revision(log):
                 raise _conflict(key, expect, log)
             log, is_new = (rows.make(db, key), True) if log is None else (log, False)
+            if log.learned < log.size and any(entry.dedupe_id is not None for entry in entries):
+                rows.learn(db, log, self._line_bytes_max)
             fresh = [entry.data for entry in entries if entry.dedupe_id is None or rows.know(db, log, entry.dedupe_id)]
             notes = (_CLOSED,) if log.is_torn and fresh else ()
             if fresh:
-                rows.add(db, log, b"".join((b"\n" if notes else b"", b"\n".join(fresh), b"\n")))
-                log.tail = log.size
+                rows.add_lines(db, log, b"".join((b"\n" if notes else b"", b"\n".join(fresh), b"\n")))
                 if is_new or not keep_time:
                     log.touch(self._now())
             if batch_id is not None:
@@ -156,7 +157,7 @@ class SqliteEngine(Engine):
             if not size and (log is not None or not make):
                 return now
             log = log or rows.make(db, key)
-            rows.add_file(db, log, spool, self._line_bytes_max)
+            rows.add_file(db, log, spool)
             if modified_ns is None:
                 log.touch(self._now())
             else:
@@ -175,7 +176,7 @@ class SqliteEngine(Engine):
                 raise _conflict(key, expect, before)
             self._drop(db, before.id)
             log = rows.make(db, key)
-            rows.add_file(db, log, spool, self._line_bytes_max)
+            rows.add_file(db, log, spool)
             log.modified_ns = before.modified_ns
             log.touch(self._now())
             rows.save(db, log)

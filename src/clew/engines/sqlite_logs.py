@@ -24,11 +24,11 @@ INT64_MAX = 2**63 - 1
 OF_SESSION = "project = ? AND session = ? AND aside IS NULL"
 OF_LOG = "project = ? AND session = ? AND subpath = ? AND aside IS NULL"
 
-_COLUMNS = "id, size, tail, modified_ns, batches"
+_COLUMNS = "id, size, tail, learned, modified_ns, batches"
 _FIND = f"SELECT {_COLUMNS} FROM log WHERE {OF_LOG}"
 _MAKE = (
-    "INSERT INTO log (project, session, subpath, lower_session, size, tail, modified_ns, batches)"
-    " VALUES (?, ?, ?, ?, 0, 0, 0, 0)"
+    "INSERT INTO log (project, session, subpath, lower_session, size, tail, learned, modified_ns, batches)"
+    " VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0)"
 )
 STAT = "SELECT project, session, subpath, id, size, modified_ns, summary FROM log"
 StatRow = tuple[bytes, bytes, bytes, int, int, int, bytes | None]
@@ -40,6 +40,7 @@ class LogRow(msgspec.Struct):
     id: int
     size: int
     tail: int
+    learned: int
     modified_ns: int
     batches: int
 
@@ -75,14 +76,14 @@ def make(db: sqlite3.Connection, key: LogKey) -> LogRow:
     new = db.execute(_MAKE, (*names_of(key), packed(key.session.lower()))).lastrowid
     if new is None or new >= LOGS_MAX:
         raise StorageError("the database has had as many logs as it can count", hint="copy its sessions to a new one")
-    return LogRow(new, 0, 0, 0, 0)
+    return LogRow(new, 0, 0, 0, 0, 0)
 
 
 def save(db: sqlite3.Connection, log: LogRow) -> None:
     """Notes where the log stands now. The summary stays as it is."""
     db.execute(
-        "UPDATE log SET size = ?, tail = ?, modified_ns = ?, batches = ? WHERE id = ?",
-        (log.size, log.tail, log.modified_ns, log.batches, log.id),
+        "UPDATE log SET size = ?, tail = ?, learned = ?, modified_ns = ?, batches = ? WHERE id = ?",
+        (log.size, log.tail, log.learned, log.modified_ns, log.batches, log.id),
     )
 
 
@@ -90,42 +91,47 @@ def save_summary(db: sqlite3.Connection, log: LogRow, summary: bytes | None) -> 
     db.execute("UPDATE log SET summary = ? WHERE id = ?", (summary, log.id))
 
 
-def add(db: sqlite3.Connection, log: LogRow, data: bytes) -> None:
-    """Puts bytes at the end. The caller says where the last line begins now."""
-    _must_fit(log, len(data))
-    if len(data) <= PIECE_BYTES:
-        db.execute("INSERT INTO piece VALUES (?, ?)", (first_id(log.id, log.size), data))
-        log.size += len(data)
-        return
+def add_lines(db: sqlite3.Connection, log: LogRow, data: bytes) -> None:
+    """Puts whole lines at the end, whose ids are known."""
+    is_learned = log.learned >= log.tail
     for at in range(0, len(data), PIECE_BYTES):
-        piece = data[at : at + PIECE_BYTES]
-        db.execute("INSERT INTO piece VALUES (?, ?)", (first_id(log.id, log.size), piece))
-        log.size += len(piece)
+        _add(db, log, data[at : at + PIECE_BYTES] if len(data) > PIECE_BYTES else data)
+    log.tail = log.size
+    if is_learned:
+        log.learned = log.size
 
 
-def add_file(db: sqlite3.Connection, log: LogRow, file: IO[bytes], line_bytes_max: int) -> None:
-    """Puts all bytes of an open file at the end, and learns the ids of the lines in them, with the one they go on."""
+def add_file(db: sqlite3.Connection, log: LogRow, file: IO[bytes]) -> None:
+    """Puts all bytes of an open file at the end. Their ids are learned when somebody asks for them."""
     while data := file.read(PIECE_BYTES):
-        _must_fit(log, len(data))
-        db.execute("INSERT INTO piece VALUES (?, ?)", (first_id(log.id, log.size), data))
-        log.size += len(data)
-    learn(db, log, line_bytes_max)
+        newline = data.rfind(b"\n") + 1
+        if newline:
+            log.tail = log.size + newline
+        _add(db, log, data)
+
+
+def _add(db: sqlite3.Connection, log: LogRow, data: bytes) -> None:
+    if log.size + len(data) > LOG_BYTES_MAX:
+        raise StorageError(
+            f"a log of sqlite: cannot have more than {LOG_BYTES_MAX >> 30} GiB", hint="use another store for it"
+        )
+    db.execute("INSERT INTO piece VALUES (?, ?)", (first_id(log.id, log.size), data))
+    log.size += len(data)
 
 
 def learn(db: sqlite3.Connection, log: LogRow, line_bytes_max: int) -> None:
-    """Notes the ids of the lines from the last unfinished one on, and where the last one begins."""
-    bytes_ = LogBytes(pieces_of(db), log.id, log.size)
+    """Finds the ids of lines that came as bytes, of the last one too where it lacks its newline."""
+    if log.learned >= log.size:
+        return
     for line in lines_forward(
-        bytes_, start=log.tail, end=log.size, size=log.size, line_bytes_max=line_bytes_max, chunk_bytes=PIECE_BYTES
-    ):
-        uuid = uuid_of_line(line.data) if line.data else None
+        LogBytes(pieces_of(db), log.id, log.size), start=log.learned, end=log.size, size=log.size,
+        line_bytes_max=line_bytes_max, chunk_bytes=PIECE_BYTES,
+    ):  # fmt: skip
+        uuid = uuid_of_line(line.data) if line.is_held else None
         if uuid is not None:
             know(db, log, uuid)
-        # A line that is not held lacks its newline only as the last one.
-        is_whole = line.is_terminated or (not line.is_held and line.position + line.size < log.size)
-        log.tail = line.position + line.size if is_whole else line.position
-    if log.is_torn and _last_byte(db, log) == b"\n":
-        log.tail = log.size
+    # What is not ended may go on, and be another line then.
+    log.learned = log.tail
 
 
 def know(db: sqlite3.Connection, log: LogRow, uuid: str) -> bool:
@@ -168,21 +174,6 @@ def stat_of(row: StatRow) -> LogStat:
 
 def key_of(project: bytes, session: bytes, subpath: bytes) -> LogKey:
     return LogKey(unpacked(project), unpacked(session), unpacked(subpath))
-
-
-def _must_fit(log: LogRow, size: int) -> None:
-    if log.size + size > LOG_BYTES_MAX:
-        raise StorageError(
-            f"a log of sqlite: cannot have more than {LOG_BYTES_MAX >> 30} GiB", hint="use another store for it"
-        )
-
-
-def _last_byte(db: sqlite3.Connection, log: LogRow) -> bytes:
-    first, last = ids_of(log.id)
-    row = db.execute(
-        "SELECT substr(data, -1) FROM piece WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1", (first, last)
-    ).fetchone()
-    return b"" if row is None else bytes(row[0])
 
 
 PieceRow = tuple[int, bytes]

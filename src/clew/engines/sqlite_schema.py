@@ -4,7 +4,8 @@ A migration has a name and is applied once, in the order they stand here; the fi
 changed: what must be different is a further one. docs/design/0007-sqlite.md says what was measured.
 
     log      a log. `id` is never used again, so it tells a log from a later one under the same key. `tail` is where
-             the last line begins while it lacks its newline, else the size; `aside` the operation that took it away
+             the last line begins while it lacks its newline, else the size; `learned` how far the ids of its lines
+             are in `dedupe`; `aside` the operation that took it away
     piece    the bytes of all logs, each once. `id` is the log and the position in it, so the pieces of a log lie
              together in order and need no index. Where one ends says nothing of lines
     dedupe   the ids of lines that are written once
@@ -34,8 +35,8 @@ MIGRATIONS: Mapping[str, tuple[str, ...]] = {
         """CREATE TABLE log (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             project BLOB NOT NULL, session BLOB NOT NULL, subpath BLOB NOT NULL, lower_session BLOB NOT NULL,
-            size INTEGER NOT NULL, tail INTEGER NOT NULL, modified_ns INTEGER NOT NULL,
-            batches INTEGER NOT NULL, aside BLOB, summary BLOB) STRICT""",
+            size INTEGER NOT NULL, tail INTEGER NOT NULL, learned INTEGER NOT NULL,
+            modified_ns INTEGER NOT NULL, batches INTEGER NOT NULL, aside BLOB, summary BLOB) STRICT""",
         # Beginning anywhere tells the logs of this file from those of one that stood here before.
         f"INSERT INTO sqlite_sequence VALUES ('log', abs(random() % {LOGS_MAX // 2}))",
         "CREATE UNIQUE INDEX log_by_key ON log (project, session, subpath) WHERE aside IS NULL",
