@@ -44,6 +44,11 @@ FileId: TypeAlias = tuple[int, int]
 """Device and inode."""
 
 
+class _Connection(sqlite3.Connection):
+    is_frozen = False
+    """Opened as a file that nobody changes: somebody may, so it serves one query only."""
+
+
 class _Connections:
     """The open connections to one file, of one process."""
 
@@ -54,10 +59,10 @@ class _Connections:
         self.writer: sqlite3.Connection | None = None
         self.writes: FileId | None = None
         """Which file that is open on."""
-        self.idle: list[sqlite3.Connection] = []
+        self.idle: list[_Connection] = []
         self.reads: FileId | None = None
 
-    def take(self, file: FileId) -> sqlite3.Connection | None:
+    def take(self, file: FileId) -> _Connection | None:
         """An idle connection to that very file."""
         with self.guard:
             gone, self.idle = ([], self.idle) if self.reads == file else (self.idle, [])
@@ -67,9 +72,9 @@ class _Connections:
             each.close()
         return found
 
-    def give(self, db: sqlite3.Connection, file: FileId) -> None:
+    def give(self, db: _Connection, file: FileId) -> None:
         with self.guard:
-            if self.reads == file and len(self.idle) < IDLE_MAX:
+            if self.reads == file and not db.is_frozen and len(self.idle) < IDLE_MAX:
                 self.idle.append(db)
                 return
         db.close()
@@ -228,8 +233,18 @@ class SqliteFile:
         if db is not None and file is not None:
             here.give(db, file)
 
-    def _reader(self) -> sqlite3.Connection | None:
-        db = self._connect()
+    def _reader(self) -> _Connection | None:
+        try:
+            return self._checked(self._connect())
+        except sqlite3.OperationalError as error:
+            if _kind(error) not in _REFUSED or self._exists(self.path + _WAL_SUFFIX):
+                raise
+        # Nobody may write here, and nobody left anything beside it: a copy on a disk that can only be read.
+        frozen = self._connect("&immutable=1")
+        frozen.is_frozen = True
+        return self._checked(frozen)
+
+    def _checked(self, db: _Connection) -> _Connection | None:
         try:
             if is_current(db, self.shown):
                 return db
@@ -271,10 +286,18 @@ class SqliteFile:
             shown = shown_path(folder)
             raise NotFound(f"there is no directory {shown}", hint=f"make it first: mkdir -p {shlex.quote(shown)}")
 
-    def _connect(self) -> sqlite3.Connection:
-        uri = f"file:{urllib.parse.quote(os.fsencode(self.path))}?mode=rw"
+    def _exists(self, path: str) -> bool:
+        try:
+            self._fs.stat(path)
+        except OSError:
+            return False
+        return True
+
+    def _connect(self, options: str = "") -> _Connection:
+        uri = f"file:{urllib.parse.quote(os.fsencode(self.path))}?mode=rw{options}"
         db = sqlite3.connect(
             uri, uri=True, timeout=self._wait_seconds, isolation_level=None, check_same_thread=False,
+            factory=_Connection,
         )  # fmt: skip
         try:
             db.execute("PRAGMA trusted_schema = OFF")
@@ -331,11 +354,11 @@ class SqliteFile:
         kind, reason, quoted = _kind(error), str(error), shlex.quote(self.shown)
         if kind in _OTHERS:
             return self._busy()
-        if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            what = "is no SQLite database" if kind == sqlite3.SQLITE_NOTADB else "is damaged"
-            return DamagedData(
-                f"{self.shown} {what}: {reason}", hint=f'look at it: sqlite3 {quoted} "PRAGMA integrity_check"'
-            )
+        if kind == sqlite3.SQLITE_NOTADB:
+            return DamagedData(f"{self.shown} is no SQLite database", hint="name another file: sqlite:PATH")
+        if kind == sqlite3.SQLITE_CORRUPT:
+            hint = f'copy what can be read to another store, or look: sqlite3 {quoted} "PRAGMA integrity_check"'
+            return DamagedData(f"{self.shown} is damaged: {reason}", hint=hint)
         if kind == sqlite3.SQLITE_TOOBIG:
             return UsageError(f"{self.shown} cannot hold as much at once: {reason}", hint="give less")
         hint = _HINTS.get(kind, "try again, or look at the file: ls -ld {path}").format(path=quoted)
@@ -344,6 +367,7 @@ class SqliteFile:
 
 
 _OTHERS = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_REFUSED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
 _PASSING = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT})
 _HINTS = {
     sqlite3.SQLITE_FULL: "make room on that disk, then do it again: df -h {path}",

@@ -92,8 +92,8 @@ def save_summary(db: sqlite3.Connection, log: LogRow, summary: bytes | None) -> 
 
 
 def add_lines(db: sqlite3.Connection, log: LogRow, data: bytes) -> None:
-    """Puts whole lines at the end, whose ids are known."""
-    is_learned = log.learned >= log.tail
+    """Puts whole lines at the end, whose ids are known; a last line that they end is looked at later."""
+    is_learned = log.learned >= log.size
     for at in range(0, len(data), PIECE_BYTES):
         _add(db, log, data[at : at + PIECE_BYTES] if len(data) > PIECE_BYTES else data)
     log.tail = log.size
