@@ -46,7 +46,6 @@ from clew.records.line import LINE_BYTES_MAX, Line
 CHUNK_BYTES = 1024 * 1024
 SPOOL_BYTES = 8 * 1024 * 1024
 """What is copied is taken in before the database is locked: up to here in memory, then in a file without a name."""
-FREE_PAGES = 20_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -283,9 +282,7 @@ class SqliteEngine(Engine):
         with self._file.writing() as db:
             blob_rows.free(db, self._beside, blob_rows.unreferred(db))
         self._beside.free_incoming(self._now())
-        # The pages that are free now go back to the disk.
-        with self._file.writing() as db:
-            db.execute(f"PRAGMA incremental_vacuum({FREE_PAGES})").fetchall()
+        self._file.free_pages()
         return kept
 
     def _has_kept(self, operation: bytes) -> bool:

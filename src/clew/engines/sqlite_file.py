@@ -34,6 +34,7 @@ PAUSE_SECONDS_MAX = 0.02
 WAL_BYTES_KEPT = 64 * 1024 * 1024
 """A longer write-ahead log, as a large copy leaves it, is cut to this when it is begun anew."""
 CACHE_KIB = 8 * 1024
+PAGES_AT_ONCE = 4_000
 IDLE_MAX = 8
 """So many connections for reading are kept open."""
 
@@ -142,6 +143,17 @@ class SqliteFile:
                     raise
         finally:
             here.lock.release()
+
+    def free_pages(self) -> None:
+        """Gives back to the disk what was freed, a part at a time, so that others get to write in between."""
+        here = self._here
+        with here.lock, self._failures("shrunk"):
+            db = self._writer(here)
+            before, left = None, _free_pages(db)
+            while left and left != before:
+                # As a script, since each row of the answer, which has no columns, is one page.
+                self._retried(lambda: db.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})"))
+                before, left = left, _free_pages(db)
 
     def _writer(self, here: _Connections) -> sqlite3.Connection:
         file = self._identity()
@@ -376,6 +388,10 @@ _HINTS = {
     sqlite3.SQLITE_PERM: "look at who may read it: ls -ld {path}",
     sqlite3.SQLITE_IOERR: "the disk or the network failed: copy the file to a safe place, then try again",
 }
+
+
+def _free_pages(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA freelist_count").fetchone()[0])
 
 
 def _kind(error: sqlite3.Error) -> int:
