@@ -34,6 +34,8 @@ from clew.errors import Busy, ClewError, DamagedData, NotFound, StorageError, Us
 from clew.records.line import LINE_BYTES_MAX
 from clew.testing.conformance import EngineConformance
 
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")  # Python says it at every fork.
+
 
 def now() -> datetime:
     return datetime.now(UTC)

@@ -17,7 +17,7 @@ import pytest
 from clew.engines.contract import BlobKey, Engine, Entry, LogKey
 from clew.engines.sqlite import SqliteEngine
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")]
 
 MAIN, COPIED = (LogKey("-home-a", name) for name in ("appended", "copied"))
 CRASHES = 300
@@ -47,18 +47,18 @@ def sound(path: Path) -> bool:
         return bool(db.execute("PRAGMA integrity_check").fetchone() == ("ok",))
 
 
-def write_until_killed(path: Path, first: int) -> None:
-    """Says on stdout what was acknowledged, each thing by its number."""
+def write_until_killed(path: Path, first: int, answers: int) -> None:
+    """Says in the pipe what was acknowledged, each thing by its number."""
     engine = SqliteEngine(path)
     stat = engine.stat(COPIED)
     size = 0 if stat is None else stat.size_bytes
     for number in range(first, first + 100_000):
         done = engine.append(MAIN, batch(number), batch_id=str(number), summary=b"%d" % number)
-        os.write(1, b"append %d %d\n" % (number, done.written))
+        os.write(answers, b"append %d %d\n" % (number, done.written))
         size = engine.extend(COPIED, [chunk(number)], start=size)
-        os.write(1, b"extend %d\n" % size)
+        os.write(answers, b"extend %d\n" % size)
         engine.put(blob(number)[0], [blob(number)[1]])
-        os.write(1, b"put %d\n" % number)
+        os.write(answers, b"put %d\n" % number)
         key = LogKey("-home-a", "gone", f"s{number % 3}")
         engine.append(key, [row(9, number)])
         engine.set_aside(key, f"operation {number}")
@@ -88,6 +88,28 @@ def started(*arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0)
 
 
+def killed(path: Path, first: int, wanted: int, chance: random.Random) -> bytes:
+    """What a child said before it was killed, after so many bytes and a moment."""
+    reading, answers = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            write_until_killed(path, first, answers)
+        finally:
+            os._exit(1)
+    os.close(answers)
+    said = b""
+    with open(reading, "rb", buffering=0) as pipe:
+        while len(said) < wanted:
+            said += pipe.read(wanted - len(said))
+        for _ in range(chance.randrange(60_000)):
+            pass
+        os.kill(child, signal.SIGKILL)
+        said += pipe.read()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    return said
+
+
 def batches_in(engine: Engine) -> list[int]:
     """The numbers of the batches that are there, each whole and in its place, or this fails."""
     lines = [line.data for line in engine.read(MAIN)]
@@ -106,18 +128,8 @@ def test_what_was_acknowledged_survives_a_kill_at_any_moment(tmp_path: Path) -> 
     chance, first, copied = random.Random(seed), 0, b""
     kept: dict[BlobKey, set[int]] = {}
     for crash in range(CRASHES):
-        child = started("until-killed", path, first)
-        assert child.stdout is not None
         # A part of what it says is waited for, so that every moment of the loop is hit, the first ones too.
-        said, wanted = b"", chance.choice([0, 1, chance.randrange(400), chance.randrange(1200)])
-        while len(said) < wanted:
-            said += child.stdout.read(wanted - len(said))
-        for _ in range(chance.randrange(30_000)):
-            pass
-        child.send_signal(signal.SIGKILL)
-        said += child.stdout.read()
-        child.stdout.close()
-        child.wait()
+        said = killed(path, first, chance.choice([0, 1, chance.randrange(400), chance.randrange(1200)]), chance)
         known = acknowledged(said)
         engine = SqliteEngine(path)
         if engine.stat(MAIN) is not None:
@@ -198,8 +210,6 @@ def read_until_all_is_there(path: Path) -> None:
 
 if __name__ == "__main__":
     match sys.argv[1]:
-        case "until-killed":
-            write_until_killed(Path(sys.argv[2]), int(sys.argv[3]))
         case "append":
             append_all(Path(sys.argv[2]), int(sys.argv[3]))
         case _:

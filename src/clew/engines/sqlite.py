@@ -12,11 +12,12 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 from clew.engines import sqlite_blobs as blob_rows
 from clew.engines import sqlite_logs as rows
+from clew.engines import sqlite_removal as removal
 from clew.engines import sqlite_search as words_index
 from clew.engines.contract import (
     Appended,
@@ -40,7 +41,7 @@ from clew.engines.sqlite_blobs import Beside
 from clew.engines.sqlite_file import WAIT_SECONDS_MAX, SqliteFile
 from clew.engines.sqlite_logs import INT64_MAX, LogBytes, LogRow, pieces_in
 from clew.engines.sqlite_schema import packed, unpacked
-from clew.errors import ClewError, Conflict, DamagedData, NotFound, UsageError
+from clew.errors import ClewError, Conflict, DamagedData, NotFound, StorageError, UsageError
 from clew.records.line import LINE_BYTES_MAX, Line
 
 CHUNK_BYTES = 1024 * 1024
@@ -173,13 +174,15 @@ class SqliteEngine(Engine):
                 raise self._missing(key)
             if before.revision != expect:
                 raise _conflict(key, expect, before)
-            self._drop(db, before.id)
+            removal.hide(db, "id = ?", (before.id,))
             log = rows.make(db, key)
             rows.add_file(db, log, spool)
             log.modified_ns = before.modified_ns
             log.touch(self._now())
             rows.save(db, log)
-            return log.revision
+        with suppress(StorageError):
+            self._sweep()
+        return log.revision
 
     @contextmanager
     def _spooled(self, chunks: Iterable[bytes]) -> Iterator[tuple[tempfile.SpooledTemporaryFile[bytes], int]]:
@@ -200,14 +203,13 @@ class SqliteEngine(Engine):
         if not self._has_any("log", condition, names):
             return False
         with self._file.writing() as db:
-            logs = db.execute(f"SELECT id FROM log WHERE {condition}", names).fetchall()
-            for (log,) in logs:
-                self._drop(db, log)
-        return bool(logs)
+            count = removal.hide(db, condition, names)
+        with suppress(StorageError):  # What cannot be freed now is out of sight, and goes with the next removal.
+            self._sweep()
+        return bool(count)
 
-    def _drop(self, db: sqlite3.Connection, log: int) -> None:
-        words_index.forget(db, log, self._line_bytes_max)
-        rows.drop(db, log)
+    def _sweep(self) -> None:
+        removal.sweep(self._file, self._line_bytes_max)
 
     def flush(self) -> None:
         if self._durability == "flush":
@@ -271,18 +273,19 @@ class SqliteEngine(Engine):
         return found
 
     def free_aside(self, operation: str) -> Aside:
-        name = packed(operation)
-        if not self._has_kept(name):
-            return Aside()
-        with self._file.writing() as db:
-            kept = _kept(db, name)
-            for (log,) in db.execute("SELECT id FROM log WHERE aside = ?", (name,)).fetchall():
-                self._drop(db, log)
-            db.execute("DELETE FROM blob WHERE aside = ?", (name,))
-        with self._file.writing() as db:
-            blob_rows.free(db, self._beside, blob_rows.unreferred(db))
-        self._beside.free_incoming(self._now())
-        self._file.free_pages()
+        name, kept = packed(operation), Aside()
+        if self._has_kept(name):
+            with self._file.writing() as db:
+                kept = _kept(db, name)
+                removal.hide(db, "aside = ?", (name,))
+                db.execute("DELETE FROM blob WHERE aside = ?", (name,))
+        if self._has_any("log", "1 = 1", ()) or self._has_any("content", "1 = 1", ()):
+            # Also what an earlier call, or a crash, left.
+            self._sweep()
+            with self._file.writing() as db:
+                blob_rows.free(db, self._beside, blob_rows.unreferred(db))
+            self._beside.free_incoming(self._now())
+            self._file.free_pages()
         return kept
 
     def _has_kept(self, operation: bytes) -> bool:
@@ -424,7 +427,8 @@ class SqliteEngine(Engine):
 
     def _free(self, contents: Sequence[int]) -> None:
         if contents:
-            with self._file.writing() as db:
+            # What cannot be freed now is freed by `free_aside`.
+            with suppress(StorageError), self._file.writing() as db:
                 blob_rows.free(db, self._beside, contents)
 
     # What is shared by these.

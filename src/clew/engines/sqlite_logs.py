@@ -12,7 +12,7 @@ import msgspec
 from clew.engines.contract import BATCHES_KEPT, TICK_NS, LogKey, LogStat
 from clew.engines.lines import lines_forward
 from clew.engines.sqlite_file import SqliteFile
-from clew.engines.sqlite_schema import LOG_BYTES_MAX, LOGS_MAX, first_id, ids_of, packed, unpacked
+from clew.engines.sqlite_schema import LOG_BYTES_MAX, LOGS_MAX, first_id, packed, unpacked
 from clew.errors import ClewError, Conflict, DamagedData, StorageError
 from clew.records.identity import uuid_of_line
 
@@ -150,14 +150,6 @@ def note_batch(db: sqlite3.Connection, log: LogRow, name: str) -> None:
     db.execute("INSERT INTO batch VALUES (?, ?, ?)", (log.id, packed(name), log.batches))
     if log.batches % BATCHES_KEPT == 0:
         db.execute("DELETE FROM batch WHERE log = ? AND number <= ?", (log.id, log.batches - BATCHES_KEPT))
-
-
-def drop(db: sqlite3.Connection, log: int) -> None:
-    """Removes a log for good, and every trace of it but in the search index."""
-    db.execute("DELETE FROM piece WHERE id BETWEEN ? AND ?", ids_of(log))
-    for table in ("dedupe", "batch"):
-        db.execute(f"DELETE FROM {table} WHERE log = ?", (log,))
-    db.execute("DELETE FROM log WHERE id = ?", (log,))
 
 
 def stats(db: sqlite3.Connection, where: str, values: Sequence[object] = (), order: str = "") -> list[LogStat]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from clew.engines.contract import Found
-from clew.engines.lines import lines_forward
+from clew.engines.lines import lines_backward, lines_forward
 from clew.engines.sqlite_file import SqliteFile
 from clew.engines.sqlite_logs import PIECE_BYTES, LogBytes, PiecesFrom, key_of, pieces_in, pieces_of
 from clew.engines.sqlite_schema import LOG_BYTES_MAX, POSITION_BITS, first_id, packed
@@ -119,19 +119,30 @@ def _take_in_log(db: sqlite3.Connection, log: int, start: int, tail: int, bytes_
     return position - start
 
 
-def forget(db: sqlite3.Connection, log: int, line_bytes_max: int) -> None:
-    """Takes the lines of a log out of the index. The caller holds the transaction, and the bytes are still there."""
-    if not _is_there(db):
-        return
-    seen = db.execute(f"SELECT position FROM {_SEEN} WHERE log = ?", (log,)).fetchone()
+def forget(db: sqlite3.Connection, log: int, line_bytes_max: int) -> bool:
+    """Takes lines of a log out of the index, the last ones first. False when none of it is in the index any more.
+
+    The caller holds the transaction; the bytes are still there, and the log is out of sight.
+    """
+    seen = db.execute(f"SELECT position FROM {_SEEN} WHERE log = ?", (log,)).fetchone() if _is_there(db) else None
     if seen is None:
-        return
+        return False
     delete = f"INSERT INTO {_WORDS} ({_WORDS}, rowid, text) VALUES ('delete', ?, ?)"
-    for line in _lines(pieces_of(db), log, 0, seen[0], line_bytes_max):
+    position = seen[0]
+    for line in lines_backward(
+        LogBytes(pieces_of(db), log, position), end=position, line_bytes_max=line_bytes_max, chunk_bytes=PIECE_BYTES
+    ):
         text = _text_of(line)
         if text:
             db.execute(delete, (first_id(log, line.position), text))
-    db.execute(f"DELETE FROM {_SEEN} WHERE log = ?", (log,))
+        position = line.position
+        if seen[0] - position >= AT_ONCE_BYTES:
+            break
+    if position:
+        db.execute(f"UPDATE {_SEEN} SET position = ? WHERE log = ?", (position, log))
+    else:
+        db.execute(f"DELETE FROM {_SEEN} WHERE log = ?", (log,))
+    return True
 
 
 def _is_there(db: sqlite3.Connection) -> bool:
