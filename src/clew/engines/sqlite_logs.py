@@ -169,30 +169,30 @@ def key_of(project: bytes, session: bytes, subpath: bytes) -> LogKey:
 
 
 PieceRow = tuple[int, bytes]
-PiecesFrom = Callable[[int, int], Sequence[PieceRow]]
-"""The first few pieces from the one that holds `start` on, none of which begins at or behind `stop`; as ids."""
+PiecesFrom = Callable[[int, int, int], Sequence[PieceRow]]
+"""So many pieces from the one that holds `start` on, none of which begins at or behind `stop`; both are ids."""
 
 
 def pieces_in(file: SqliteFile) -> PiecesFrom:
     """Looks in a query of its own each time, so that nothing is held between two looks."""
 
-    def found(start: int, stop: int) -> Sequence[PieceRow]:
+    def found(start: int, stop: int, count: int) -> Sequence[PieceRow]:
         with file.reading() as db:
-            return [] if db is None else _rows(db, start, stop)
+            return [] if db is None else _rows(db, start, stop, count)
 
     return found
 
 
 def pieces_of(db: sqlite3.Connection) -> PiecesFrom:
     """Looks through a connection that somebody holds, and sees what its transaction did."""
-    return lambda start, stop: _rows(db, start, stop)
+    return lambda start, stop, count: _rows(db, start, stop, count)
 
 
-def _rows(db: sqlite3.Connection, start: int, stop: int) -> Sequence[PieceRow]:
+def _rows(db: sqlite3.Connection, start: int, stop: int, count: int) -> Sequence[PieceRow]:
     return db.execute(
         "SELECT id, data FROM piece WHERE id >= (SELECT max(id) FROM piece WHERE id <= ?) AND id < ?"
         " ORDER BY id LIMIT ?",
-        (start, stop, ROWS_AT_ONCE),
+        (start, stop, count),
     ).fetchall()
 
 
@@ -210,6 +210,7 @@ class LogBytes(io.RawIOBase):
         self._gone = gone
         self._at = 0
         self._held: list[PieceRow] = []  # The next one last.
+        self._count = 1
 
     def readable(self) -> bool:
         return True
@@ -218,7 +219,7 @@ class LogBytes(io.RawIOBase):
         if whence != io.SEEK_SET:
             raise io.UnsupportedOperation("only from the beginning")
         if offset != self._at:
-            self._at, self._held = offset, []
+            self._at, self._held, self._count = offset, [], 1
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
@@ -238,7 +239,9 @@ class LogBytes(io.RawIOBase):
     def _next(self) -> tuple[int, bytes]:
         """The piece that holds the next byte, and where it begins."""
         if not self._held:
-            self._held = [*reversed(self._pieces(self._first + self._at, self._first + self._size))]
+            self._held = [*reversed(self._pieces(self._first + self._at, self._first + self._size, self._count))]
+            # One line is in one or two pieces; whoever reads on wants many.
+            self._count = min(self._count * 4, ROWS_AT_ONCE)
         if self._held:
             begin, data = self._held[-1][0] - self._first, self._held[-1][1]
             if 0 <= begin <= self._at < begin + len(data):
