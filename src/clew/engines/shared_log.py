@@ -1,6 +1,6 @@
 """Appending to one log that other programs append to as well.
 
-Our own processes take turns by a lock on a side file, our own threads by a queue: whoever is first takes along what the
+Our own processes take turns by a lock on a side file, our own threads by `turns`: whoever is first takes along what the
 others want to append, and one flush of the disk serves all of them. A batch goes so, and a crash may come anywhere:
 
     journal    what is to be appended, and where the log ended         (a retry finds what of it stands in the log)
@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -26,6 +25,7 @@ from clew.engines.dedupe import DedupeStore
 from clew.engines.filesystem import FileSystem, failures_of, shown_path
 from clew.engines.journal import ROWS_BYTES_MAX, Journal, Noted, written_of
 from clew.engines.known_rows import KnownRows, lines_of
+from clew.engines.turns import Turns
 from clew.engines.whole import make_dirs, write_whole
 from clew.errors import ClewError, Conflict, StorageError
 from clew.records.codec import decode
@@ -35,6 +35,8 @@ from clew.records.record import Record
 REWRITE_NS = 60_000_000_000
 """Another program that replaces a log by a copy needs no longer than this between reading and renaming."""
 REPLACED_TRIES_MAX = 3
+GROUP_BYTES_MAX = 1024 * 1024
+"""Small appends that came together are written together, up to so many bytes."""
 
 
 class Names(msgspec.Struct, frozen=True):
@@ -55,10 +57,18 @@ class Want(msgspec.Struct):
     answer: Appended | None = None
     error: ClewError | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it may be written together with others: nothing has to be known of the state between them."""
+        return self.batch_id is None and self.expect is None and not self.keep_time
 
-def revision_of(stat: os.stat_result | None) -> str:
-    """The token for this state of a file. The inode tells a file that was replaced by rename from one that grew."""
-    return "" if stat is None else f"{stat.st_ino:x}-{stat.st_size:x}-{stat.st_mtime_ns:x}"
+
+def revision_of(stat: os.stat_result | None, size: int | None = None) -> str:
+    """The token for this state of a file. The inode tells a file that was replaced by rename from one that grew.
+
+    With a `size` that is not the file's it is the token of a state that is over: nothing is at it any more.
+    """
+    return "" if stat is None else f"{stat.st_ino:x}-{stat.st_size if size is None else size:x}-{stat.st_mtime_ns:x}"
 
 
 @contextmanager
@@ -99,21 +109,18 @@ class SharedLog:
         self.gone: int | None = None
         """The inode of the file that was deleted here last: a new one must not be taken for it."""
         self._pause = pause
-        self._turn = threading.Lock()
-        self._queue: deque[Want] = deque()
+        self._turns = Turns(self._serve, gathers=is_synced)
+        self._flushing = threading.Lock()
         self._is_dirty = False
 
     def append(self, want: Want) -> Appended:
         """Waits for its turn. Raises what went wrong with this append; others of the same turn have their own."""
-        self._queue.append(want)
-        with self._turn:
-            if want.answer is None and want.error is None:
-                self._serve([self._queue.popleft() for _ in range(len(self._queue))])
+        self._turns.take(want)
         if want.answer is None:
             raise want.error or StorageError("the append was interrupted", is_permanent=False)
         return want.answer
 
-    def _serve(self, wants: list[Want]) -> None:
+    def _serve(self, wants: Sequence[Want]) -> None:
         try:
             with failures_of(self.names.log, "written"), held(self.fs, self.names.lock) as lock:
                 waiting = Waiting(self._pause, lambda: self.fs.now_ns(lock))
@@ -126,20 +133,24 @@ class SharedLog:
                 want.error = want.error or StorageError("the append was interrupted", is_permanent=False)
             raise
         else:
-            self._is_dirty = not self.is_synced
+            self._is_dirty |= not self.is_synced
             for want, answer in zip((want for want in wants if want.error is None), answers, strict=True):
                 want.answer = answer
 
     def flush(self) -> None:
         """Brings to the disk what was appended without a flush."""
-        with self._turn:
-            if not self._is_dirty:
+        with self._flushing:
+            was_dirty, self._is_dirty = self._is_dirty, False
+            if not was_dirty:
                 return
-            with failures_of(self.names.log, "written"), suppress(FileNotFoundError):
-                with self.fs.open_append(self.names.log, make=False) as file:
-                    self.fs.sync(file)
-                self.fs.sync_dir(os.path.dirname(self.names.log))
-            self._is_dirty = False
+            try:
+                with failures_of(self.names.log, "written"), suppress(FileNotFoundError):
+                    with self.fs.open_append(self.names.log, make=False) as file:
+                        self.fs.sync(file)
+                    self.fs.sync_dir(os.path.dirname(self.names.log))
+            except BaseException:
+                self._is_dirty = True
+                raise
 
 
 class _Turn:
@@ -160,11 +171,12 @@ class _Turn:
         try:
             self._open()
             self._bring_back_lost(self._notes_of_others())
-            for want in wants:
+            for group in _groups(wants):
                 try:
-                    answers.append(self._append(want))
+                    answers += [self._append(group[0])] if len(group) == 1 else self._append_together(group)
                 except ClewError as error:
-                    want.error = error
+                    for want in group:
+                        want.error = error
             self._settle()
         finally:
             self._close()
@@ -205,6 +217,31 @@ class _Turn:
         ids = [entry.dedupe_id for entry in new if entry.dedupe_id and self._log.has_ids]
         self._log.known.add(after, placed.start, placed.end, ids, rows)
         return Appended(revision_of(after), len(new), len(want.entries) - len(new), placed.notes)
+
+    def _append_together(self, wants: Sequence[Want]) -> list[Appended]:
+        """The answers of plain appends, written as one. All but the last tell a revision that is over."""
+        stat = None if self._file is None else self._fs.size_and_time(self._file)
+        there, _ = self._there(Want([entry for want in wants for entry in want.entries]), stat)
+        counts: list[tuple[int, int]] = []
+        new: list[Entry] = []
+        at = size = 0
+        for want in wants:
+            mine = [entry for number, entry in enumerate(want.entries, at) if number not in there]
+            at, size = at + len(want.entries), size + sum(len(entry.data) + 1 for entry in mine)
+            new += mine
+            counts.append((len(mine), size))
+        if not new:
+            return [Appended(revision_of(stat), 0, len(want.entries)) for want in wants]
+        rows = b"".join([entry.data + b"\n" for entry in new])
+        placed = self._place(None, rows, is_durable=False)
+        after = self._timed(placed, keep_time=False)
+        ids = [entry.dedupe_id for entry in new if entry.dedupe_id and self._log.has_ids]
+        self._log.known.add(after, placed.start, placed.end, ids, rows)
+        left = after.st_size - size
+        return [
+            Appended(revision_of(after, left + end), written, len(want.entries) - written, placed.notes)
+            for want, (written, end) in zip(wants, counts, strict=True)
+        ]
 
     def _id_of(self, entry: Entry) -> str | None:
         return entry.dedupe_id if self._log.has_ids else None
@@ -373,6 +410,20 @@ class _Turn:
             self._notes += (f"another program replaced the log and lost rows: {len(back)} were appended again",)
         if left_out:
             self._notes += (f"another program replaced the log: {left_out} rows on branches it dropped were left out",)
+
+
+def _groups(wants: Sequence[Want]) -> Iterator[Sequence[Want]]:
+    """The appends in order, those that may be written together in one."""
+    group: list[Want] = []
+    size = 0
+    for want in wants:
+        bytes_of = sum(len(entry.data) + 1 for entry in want.entries)
+        if group and (not want.is_plain or not group[-1].is_plain or size + bytes_of > GROUP_BYTES_MAX):
+            yield group
+            group, size = [], 0
+        group.append(want)
+        size += bytes_of
+    yield group
 
 
 def _removed(path: str) -> Conflict:
