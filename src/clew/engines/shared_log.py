@@ -15,6 +15,7 @@ import io
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 
 import msgspec
@@ -162,6 +163,8 @@ class _Turn:
         self._path = log.names.log
         self._waiting = waiting
         self._file: io.RawIOBase | None = None
+        self._stat: os.stat_result | None = None
+        """How the open file was when it was looked at, or as our last write left it."""
         self._written: list[tuple[Placed, bytes]] = []
         self._notes: tuple[str, ...] = ()
 
@@ -188,16 +191,17 @@ class _Turn:
         self._close()
         with suppress(FileNotFoundError):
             self._file = self._fs.open_append(self._path, make=False)
+            self._stat = self._fs.size_and_time(self._file)
 
     def _close(self) -> None:
         if self._file is not None:
             self._file.close()
-            self._file = None
+            self._file = self._stat = None
 
     # One append.
 
     def _append(self, want: Want) -> Appended:
-        stat = None if self._file is None else self._fs.size_and_time(self._file)
+        stat = self._stat
         there, is_retry = self._there(want, stat)
         if want.expect is not None and not is_retry and want.expect != revision_of(stat):
             raise Conflict(
@@ -205,22 +209,15 @@ class _Turn:
                 f"not at {want.expect or 'none'} as expected",
                 hint="read what was added, then append again",
             )
-        new = [entry for at, entry in enumerate(want.entries) if at not in there]
+        new = [entry for at, entry in enumerate(want.entries) if at not in there] if there else want.entries
         if not new:
             return Appended(revision_of(stat), 0, len(want.entries))
-        rows = b"".join([entry.data + b"\n" for entry in new])
-        # Only rows that nothing but the journal can tell from others need it on the disk first.
-        has_doubles = want.expect is not None or any(not self._id_of(entry) for entry in new)
-        is_durable = want.batch_id is not None and has_doubles
-        placed = self._place(want.batch_id, rows, is_durable=is_durable)
-        after = self._timed(placed, keep_time=want.keep_time)
-        ids = [entry.dedupe_id for entry in new if entry.dedupe_id and self._log.has_ids]
-        self._log.known.add(after, placed.start, placed.end, ids, rows)
+        placed, after = self._write(new, want)
         return Appended(revision_of(after), len(new), len(want.entries) - len(new), placed.notes)
 
     def _append_together(self, wants: Sequence[Want]) -> list[Appended]:
         """The answers of plain appends, written as one. All but the last tell a revision that is over."""
-        stat = None if self._file is None else self._fs.size_and_time(self._file)
+        stat = self._stat
         there, _ = self._there(Want([entry for want in wants for entry in want.entries]), stat)
         counts: list[tuple[int, int]] = []
         new: list[Entry] = []
@@ -232,34 +229,42 @@ class _Turn:
             counts.append((len(mine), size))
         if not new:
             return [Appended(revision_of(stat), 0, len(want.entries)) for want in wants]
-        rows = b"".join([entry.data + b"\n" for entry in new])
-        placed = self._place(None, rows, is_durable=False)
-        after = self._timed(placed, keep_time=False)
-        ids = [entry.dedupe_id for entry in new if entry.dedupe_id and self._log.has_ids]
-        self._log.known.add(after, placed.start, placed.end, ids, rows)
+        placed, after = self._write(new, Want(new))
         left = after.st_size - size
         return [
             Appended(revision_of(after, left + end), written, len(want.entries) - written, placed.notes)
             for want, (written, end) in zip(wants, counts, strict=True)
         ]
 
-    def _id_of(self, entry: Entry) -> str | None:
-        return entry.dedupe_id if self._log.has_ids else None
+    def _write(self, entries: Sequence[Entry], want: Want) -> tuple[Placed, os.stat_result]:
+        """Writes rows that are not there yet. Returns where they are, and how the file is then."""
+        rows = b"\n".join([entry.data for entry in entries]) + b"\n"
+        ids = [mark for mark in self._ids_of(entries) if mark]
+        # Only rows that nothing but the journal can tell from others need it on the disk first.
+        has_doubles = want.expect is not None or len(ids) < len(entries)
+        placed = self._place(want.batch_id, rows, is_durable=want.batch_id is not None and has_doubles)
+        after = self._timed(placed, keep_time=want.keep_time)
+        self._log.known.add(after, placed.start, placed.end, ids, rows)
+        return placed, after
+
+    def _ids_of(self, entries: Sequence[Entry]) -> list[str | None]:
+        return [entry.dedupe_id for entry in entries] if self._log.has_ids else [None] * len(entries)
 
     def _there(self, want: Want, stat: os.stat_result | None) -> tuple[set[int], bool]:
         """Which entries are in the log already, by number, and whether an earlier try of this batch wrote any."""
-        ids = {entry.dedupe_id for entry in want.entries if self._id_of(entry)} - {None}
-        known: set[str] = set()
+        marks = self._ids_of(want.entries)
+        ids = {mark for mark in marks if mark}
+        known: AbstractSet[str] = frozenset()
         if self._file is not None and stat is not None:
-            known |= self._log.known.among(self._file, stat, [each for each in ids if each])
+            known = self._log.known.among(self._file, stat, ids)
         there: set[int] = set()
-        again = set(known)
-        for at, entry in enumerate(want.entries):
-            mark = self._id_of(entry)
-            if mark is not None:
-                if mark in again:
-                    there.add(at)
-                again.add(mark)
+        if known or len(ids) < len(marks):
+            again = {*known}
+            for at, mark in enumerate(marks):
+                if mark:
+                    if mark in again:
+                        there.add(at)
+                    again.add(mark)
         if want.batch_id is None:
             return there, False
         found = self._found_of(want, stat, there)
@@ -303,15 +308,15 @@ class _Turn:
             with suppress(FileExistsError):
                 write_whole(self._fs, self._path, [rows], replaces=False, begun=note, avoid=self._log.gone)
                 self._open()
-                stat = self._stat()
+                stat = self._present()
                 placed = Placed(0, len(rows), stat, stat)
                 self._written.append((placed, rows))
                 return placed
             # Somebody made it at this moment.
             self._open()
-        stat = self._stat()
-        note(stat)
+        note(self._present())
         placed = place_at_end(self._fs, self._waiting, self._path, self._opened(), rows)
+        self._stat = placed.after
         self._written.append((placed, rows))
         return placed
 
@@ -320,8 +325,10 @@ class _Turn:
             raise _removed(self._path)
         return self._file
 
-    def _stat(self) -> os.stat_result:
-        return self._fs.size_and_time(self._opened())
+    def _present(self) -> os.stat_result:
+        if self._stat is None:
+            raise _removed(self._path)
+        return self._stat
 
     def _timed(self, placed: Placed, *, keep_time: bool) -> os.stat_result:
         """Puts the time back that the file had, or sees to it that it grew."""
@@ -334,7 +341,8 @@ class _Turn:
             self._fs.set_times(self._opened(), before.st_mtime_ns + TICK_NS)
         else:
             return after
-        return self._stat()
+        self._stat = self._fs.size_and_time(self._opened())
+        return self._stat
 
     # The end of the turn.
 
@@ -348,7 +356,7 @@ class _Turn:
                 now = self._fs.stat(self._path)
             except FileNotFoundError:
                 raise _removed(self._path) from None
-            if now.st_ino == self._stat().st_ino:
+            if now.st_ino == self._present().st_ino:
                 return
             rows = [rows for _, rows in self._written]
             self._written = []
@@ -365,17 +373,15 @@ class _Turn:
         try:
             self._fs.sync(self._opened())
         except OSError:
-            stat = self._stat()
+            stat = self._present()
             starts = [placed.start for placed, _ in self._written]
             self._log.known.doubt(stat, min(starts), max(placed.end for placed, _ in self._written))
             raise
 
     def _notes_of_others(self) -> list[bytes]:
         """Rows that were noted for a file which another program has put a copy in the place of, not long after."""
-        if self._file is None:
-            return []
-        stat, notes = self._stat(), self._log.journal.notes()
-        if not notes or notes[-1].inode in (0, stat.st_ino):
+        stat, notes = self._stat, self._log.journal.notes()
+        if stat is None or not notes or notes[-1].inode in (0, stat.st_ino):
             return []
         if stat.st_ctime_ns - self._log.journal.changed_ns > REWRITE_NS:
             return []
@@ -388,7 +394,7 @@ class _Turn:
             return
         wanted = set(lost)
         ids: set[str] = set()
-        for line in lines_of(self._file, 0, self._stat().st_size):
+        for line in lines_of(self._file, 0, self._present().st_size):
             wanted.discard(line.data)
             row = decode(line)
             if isinstance(row, Record) and row.uuid:
@@ -414,6 +420,9 @@ class _Turn:
 
 def _groups(wants: Sequence[Want]) -> Iterator[Sequence[Want]]:
     """The appends in order, those that may be written together in one."""
+    if len(wants) == 1:
+        yield wants
+        return
     group: list[Want] = []
     size = 0
     for want in wants:
