@@ -2,6 +2,7 @@
 
     clew.testing.conformance   the suite that every engine and wrapper passes, to be inherited (needs `clew[testing]`)
     clew.testing.corpus        rows of a session as the client writes them, and a config directory made of them
+    clew.testing.faults        disks that fail on purpose, and processes that end in the middle
     clew.testing.strategies    hypothesis strategies for records, sessions and broken lines (needs `clew[testing]`)
 
 Everything public in them can be imported from here. Nothing is loaded before it is used, so `clew.testing.corpus` needs
@@ -22,6 +23,9 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "clew.testing.corpus": (
         "SessionDraft", "assistant", "attachment", "boundary", "head", "lines_of", "queued_prompt", "text",
         "thinking", "to_bytes", "tool_result", "tool_use", "user", "write_session", "write_subagent",
+    ),
+    "clew.testing.faults": (
+        "Crash", "Fault", "FaultyFileSystem", "Step", "drawn", "killed_at", "replayable", "steps_of",
     ),
     "clew.testing.strategies": (
         "blocks", "branched_sessions", "broken_lines", "byte_soup", "compacted_sessions", "damaged_sessions",
