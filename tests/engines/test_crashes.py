@@ -1,5 +1,7 @@
-"""A crash, a failure or a lost answer at any step of a change to Claude's files. Afterwards there is the old state or the
-new one, or of an append a beginning of whole lines, and doing the same again ends in the new one.
+"""A crash, a failure or a lost answer at any step of a change to Claude's files.
+
+Afterwards there is the old state or the new one, or of an append a beginning of whole lines, and doing the same again
+ends in the new one.
 """
 
 from __future__ import annotations

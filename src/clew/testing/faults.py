@@ -23,8 +23,6 @@ import io
 import os
 import random
 import signal
-import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
@@ -33,6 +31,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from clew.engines.filesystem import DirEntry, FileSystem, OsFileSystem
+from clew.testing.forks import forked
 
 Answer = TypeVar("Answer")
 FaultKind = Literal["fail", "short", "lost", "crash", "torn", "kill"]
@@ -236,19 +235,7 @@ def killed_at(step: int, work: Callable[[FileSystem], object], *, seconds: int =
     The child is a copy of this process, so no other thread should run in it meanwhile. Raises `AssertionError` when the
     work fails, or takes longer than so many seconds.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        code = 3
-        try:
-            signal.alarm(seconds)
-            work(FaultyFileSystem(Fault("kill", step)))
-            code = 0
-        finally:
-            if code:
-                traceback.print_exc()
-            os._exit(code)
+    child = forked(lambda: work(FaultyFileSystem(Fault("kill", step))), seconds=seconds)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
         return True
