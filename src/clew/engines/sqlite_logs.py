@@ -136,7 +136,7 @@ def learn(db: sqlite3.Connection, log: LogRow, line_bytes_max: int) -> None:
 
 def know(db: sqlite3.Connection, log: LogRow, uuid: str) -> bool:
     """Whether the id is new. It is known from then on."""
-    return db.execute("INSERT OR IGNORE INTO dedupe VALUES (?, ?)", (log.id, packed(uuid))).rowcount == 1
+    return db.execute("INSERT OR IGNORE INTO dedupe VALUES (?, ?)", (log.id, packed_uuid(uuid))).rowcount == 1
 
 
 def knows_batch(db: sqlite3.Connection, log: LogRow, name: str) -> bool:

@@ -18,6 +18,7 @@ Names are bytes: UTF-8 that may hold lone surrogates, compared and sorted as the
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Mapping
 
@@ -60,6 +61,8 @@ MIGRATIONS: Mapping[str, tuple[str, ...]] = {
         "CREATE INDEX blob_by_content ON blob (content)",
     ),
 }
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
 _APPLIED = "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID"
 
 
@@ -97,6 +100,11 @@ def migrate(db: sqlite3.Connection) -> None:
 def packed(name: str) -> bytes:
     """A name as the tables hold it."""
     return name.encode("utf-8", "surrogatepass")
+
+
+def packed_uuid(uuid: str) -> bytes:
+    """An id as `dedupe` holds it: nearly all are UUIDs, which are half as long so."""
+    return b"u" + bytes.fromhex(uuid.replace("-", "")) if _UUID.fullmatch(uuid) else b"=" + packed(uuid)
 
 
 def unpacked(name: bytes) -> str:
