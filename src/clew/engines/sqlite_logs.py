@@ -12,7 +12,7 @@ import msgspec
 from clew.engines.contract import BATCHES_KEPT, TICK_NS, LogKey, LogStat
 from clew.engines.lines import lines_forward
 from clew.engines.sqlite_file import SqliteFile
-from clew.engines.sqlite_schema import LOG_BYTES_MAX, LOGS_MAX, first_id, packed, unpacked
+from clew.engines.sqlite_schema import LOG_BYTES_MAX, LOGS_MAX, first_id, packed, packed_uuid, unpacked
 from clew.errors import ClewError, Conflict, DamagedData, StorageError
 from clew.records.identity import uuid_of_line
 
