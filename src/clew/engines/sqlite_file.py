@@ -31,6 +31,8 @@ WAIT_SECONDS_MAX = 30.0
 PAUSE_SECONDS = 0.001
 """After this a lock is asked for again at first; then ever later, up to the next number."""
 PAUSE_SECONDS_MAX = 0.02
+CHECKPOINT_PAGES = 4_000
+"""So long (16 MB) the write-ahead log grows before it is carried over; SQLite's own 1,000 pages are 300 appends."""
 WAL_BYTES_KEPT = 64 * 1024 * 1024
 """A longer write-ahead log, as a large copy leaves it, is cut to this when it is begun anew."""
 CACHE_KIB = 8 * 1024
@@ -315,6 +317,7 @@ class SqliteFile:
             db.execute("PRAGMA trusted_schema = OFF")
             db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
             db.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+            db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             if sys.platform == "darwin" and self._durability != "none":
                 # There fsync leaves the bytes in the cache of the drive.
