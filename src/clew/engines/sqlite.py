@@ -366,7 +366,7 @@ class SqliteEngine(Engine):
         first = packed(id_or_prefix.lower())
         # No byte of a name is 0xFF, so this is behind every name that begins so.
         found = self._stats(
-            "subpath = x'' AND lower_session >= ? AND lower_session < ?", (first, first + b"\xff"),
+            "lower_session >= ? AND lower_session < ?", (first, first + b"\xff"),
             _ORDERS[Order.NEWEST_FIRST],
         )  # fmt: skip
         return [stat for stat in found if stat.key.session == id_or_prefix] or found

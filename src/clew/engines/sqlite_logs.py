@@ -73,7 +73,7 @@ def find(db: sqlite3.Connection, key: LogKey) -> LogRow | None:
 
 def make(db: sqlite3.Connection, key: LogKey) -> LogRow:
     """A new log of no bytes under a key that is free."""
-    new = db.execute(_MAKE, (*names_of(key), packed(key.session.lower()))).lastrowid
+    new = db.execute(_MAKE, (*names_of(key), None if key.subpath else packed(key.session.lower()))).lastrowid
     if new is None or new >= LOGS_MAX:
         raise StorageError("the database has had as many logs as it can count", hint="copy its sessions to a new one")
     return LogRow(new, 0, 0, 0, 0, 0)
