@@ -30,7 +30,7 @@ WAIT_SECONDS_MAX = 30.0
 """So long anybody waits for others that write; then it is `Busy`."""
 PAUSE_SECONDS = 0.001
 """After this a lock is asked for again at first; then ever later, up to the next number."""
-PAUSE_SECONDS_MAX = 0.02
+PAUSE_SECONDS_MAX = 0.01
 CHECKPOINT_PAGES = 4_000
 """So long (16 MB) the write-ahead log grows before it is carried over; SQLite's own 1,000 pages are 300 appends."""
 WAL_BYTES_KEPT = 64 * 1024 * 1024

@@ -19,6 +19,8 @@ from clew.records.identity import uuid_of_line
 PIECE_BYTES = 64 * 1024
 """More than this of what is appended at once is kept in several pieces."""
 ROWS_AT_ONCE = 64
+BATCHES_REMEMBERED = 20 * BATCHES_KEPT
+"""Among eight processes, one that said its batch again was overtaken by more than a hundred appends of the others."""
 INT64_MAX = 2**63 - 1
 
 OF_SESSION = "project = ? AND session = ? AND aside IS NULL"
@@ -145,11 +147,11 @@ def knows_batch(db: sqlite3.Connection, log: LogRow, name: str) -> bool:
 
 
 def note_batch(db: sqlite3.Connection, log: LogRow, name: str) -> None:
-    """Remembers a batch, and forgets those that nobody needs to be known any more, a hundred at a time."""
+    """Remembers a batch, and forgets old ones, many at a time."""
     log.batches += 1
     db.execute("INSERT INTO batch VALUES (?, ?, ?)", (log.id, packed(name), log.batches))
-    if log.batches % BATCHES_KEPT == 0:
-        db.execute("DELETE FROM batch WHERE log = ? AND number <= ?", (log.id, log.batches - BATCHES_KEPT))
+    if log.batches % BATCHES_REMEMBERED == 0:
+        db.execute("DELETE FROM batch WHERE log = ? AND number <= ?", (log.id, log.batches - BATCHES_REMEMBERED))
 
 
 def stats(db: sqlite3.Connection, where: str, values: Sequence[object] = (), order: str = "") -> list[LogStat]:
