@@ -410,6 +410,13 @@ def test_times_beyond_what_the_file_can_hold_are_cut(engine: SqliteEngine) -> No
         assert engine.append(key, [said(1)]).written == 1
 
 
+def test_a_row_that_an_append_ended_is_known_later(engine: SqliteEngine) -> None:
+    engine.extend(MAIN, [said(1).data], start=0)
+    assert engine.append(MAIN, [Entry(b'{"type":"mode"}')]).notes
+    assert engine.append(MAIN, [said(1)]).duplicates == 1
+    assert content(engine) == said(1).data + b'\n{"type":"mode"}\n'
+
+
 @given(st.lists(st.one_of(
     st.binary(max_size=40).map(lambda data: ("extend", data)),
     st.sampled_from([b"\n", b"\r\n", b'{"uuid":"a"}', b'{"uuid":"a"}\n', b'{"uuid":', b"\0\0\n"]).map(
@@ -652,7 +659,8 @@ def test_a_fork_while_another_thread_writes_does_not_stop_the_child(engine: Sqli
     inside, go_on = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with engine._file.writing():
+        # Between the lock of the threads and that of the file.
+        with engine._file._here.lock:
             inside.set()
             go_on.wait(30)
 
@@ -661,15 +669,14 @@ def test_a_fork_while_another_thread_writes_does_not_stop_the_child(engine: Sqli
         assert inside.wait(30)
         child = os.fork()
         if child == 0:
-            # The lock of the thread that is not here must not be waited for; SQLite's own holds all the same.
-            engine._file._wait_seconds = 0.0
             try:
+                # The thread that holds it is not here.
+                engine._file._wait_seconds = 0.0
                 engine.append(MAIN, [said(1)])
-            except Busy:
                 os._exit(7)
             finally:
                 os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         go_on.set()
         held.result(30)
-    assert engine.append(MAIN, [said(1)]).written == 1
+    assert engine.append(MAIN, [said(1), said(2)]).duplicates == 1
