@@ -232,6 +232,21 @@ def test_a_subagent_has_a_log_and_a_note_of_its_own(store: Store, tmp_path: Path
     assert said(session) == [("user", "one")]
 
 
+def test_only_this_user_may_read_what_was_written(tmp_path: Path) -> None:
+    root = tmp_path / "config"
+    before = os.umask(0)
+    try:
+        with store_on(FilesEngine(root)) as store, store.create(tmp_path) as session:
+            session.append(user("one"))
+            session.append_subagent("a1", [user("go")], meta={"agentType": "Explore"})
+    finally:
+        os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for path in (root, *root.rglob("*"))}
+    assert len(list(root.rglob("*.jsonl"))) == 2
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
 def test_rows_of_subagents_go_to_their_logs_and_a_lost_one_is_told(store: Store, tmp_path: Path) -> None:
     session = store.create(tmp_path)
     side = {"type": "user", "isSidechain": True, "message": user("go"), "agentId": "a1"}
