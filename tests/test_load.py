@@ -29,9 +29,10 @@ ROWS = 5_000
 SESSIONS = 10_000
 LEAVES = 200_000
 SOURCE = str(Path(clew.__file__).parent.parent)
-# A client that appends: each row in one write, in two, or in three, and now and then a flood. It says how far it came.
+# A client that appends: each row in one write, in two or in three; between the pieces of every twentieth row it stands
+# still for a moment, so that whoever looks finds half a row.
 WRITER = """
-import os, random, sys
+import os, random, sys, time
 path, first, last, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 chance = random.Random(seed)
 file = os.open(path, os.O_WRONLY | os.O_APPEND)
@@ -43,7 +44,8 @@ for at in range(first, last):
     cuts = sorted(chance.sample(range(1, len(row)), chance.choice((0, 0, 1, 2))))
     for start, end in zip([0, *cuts], [*cuts, len(row)]):
         os.write(file, row[start:end])
-print(last)
+        if end < len(row) and at % 20 == 0:
+            time.sleep(0.01)
 """
 
 
@@ -87,6 +89,7 @@ def test_a_log_that_is_followed_gives_every_record_whole_and_once(tmp_path: Path
     try:
         for record in following:
             seen.append(number_of(record))
+            assert seen[-1] == len(seen) - 1
             if len(seen) == ROWS:
                 stop.set()
     finally:
