@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,10 @@ def talk(session: Session) -> list[str | None]:
     session.append(user("one"))
     written = session.append_many([assistant("two"), user("three"), assistant("four")])
     return [session.chain().records[0].uuid, *written.uuids]
+
+
+ID = "0000000a-0000-4000-8000-00000000000f"
+ROW = b'{"type":"user","uuid":"u1","message":{"role":"user","content":"one"}}\n'
 
 
 # A conversation.
@@ -488,6 +492,31 @@ def test_a_watcher_goes_on_where_a_log_was_replaced(store: Store, tmp_path: Path
     session.append(assistant("new"))
     assert next(seen).body()["message"] == rows(session)[-1]["message"]
     stop.set()
+
+
+def test_a_watcher_waits_until_a_line_over_the_limit_has_ended(tmp_path: Path) -> None:
+    rest, path = [b"x" * 500, b'x"}\n' + ROW, b""], tmp_path / "projects" / "-p" / f"{ID}.jsonl"
+
+    class Stepwise(FilesEngine):
+        """Somebody appends a piece before each look."""
+
+        def watch(
+            self,
+            keys: Sequence[LogKey],
+            stop: threading.Event,
+            *,
+            seconds: float = 0,  # noqa: ARG002 - Not needed.
+        ) -> Iterator[None]:
+            for piece in rest:
+                with path.open("ab") as file:
+                    file.write(piece)
+                yield None
+
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b'{"type":"user","x":"' + b"x" * 500)
+    engine = Stepwise(tmp_path, line_bytes_max=200)
+    found = [*Session(engine, LogKey("-p", ID)).watch(threading.Event())]
+    assert [record.uuid for record in found] == ["u1"]
 
 
 def test_a_watcher_waits_for_a_session_that_is_not_there_yet(store: Store, tmp_path: Path) -> None:
