@@ -23,7 +23,7 @@ from clew.errors import ClewError, Conflict, StorageError
 from clew.testing.conformance_base import MAIN, SUB1, blob, bytes_of, content_of, note, row, rows
 from clew.testing.faults import Fault, FaultyFileSystem, replayable
 
-SMALL_DISK = "600k"
+SMALL_DISK = "1m"
 LONG_AGO_NS = 1_700_000_000_000_000_000
 BATCH = [row(10), note(1), row(11, "é" * 300), note(1)]
 
@@ -71,7 +71,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> None:
     engine = engine_on(small_disk)
     ballast = small_disk / "ballast"
-    ballast.write_bytes(b"x" * 100_000)
+    ballast.write_bytes(b"x" * 400_000)
     acknowledged: list[bytes] = []
     refused: list[tuple[str, list[bytes]]] = []
     for number in range(400):
@@ -88,9 +88,9 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
     assert refused, "the disk never was full"
     assert [line for line in whole_lines(small_disk) if line in acknowledged] == acknowledged
     with pytest.raises(StorageError):
-        engine.put(blob(), [b"y" * 200_000])
+        engine.put(blob(), [b"y" * 900_000])
     with pytest.raises(StorageError):
-        engine.extend(SUB1, [b"y" * 200_000], start=0)
+        engine.extend(SUB1, [b"y" * 900_000], start=0)
     assert (engine.blob_stat(blob()), engine.stat(SUB1)) == (None, None)
     ballast.unlink()
     aged(small_disk)
