@@ -301,3 +301,18 @@ def test_a_log_that_is_removed_in_the_middle_of_an_append_is_a_conflict(tmp_path
                 there = [] if engine_on(place).stat(MAIN) is None else whole_lines(place)
                 assert there in ([entry.data + b"\n" for entry in BATCH], [])
         shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("by", ["delete", "set_aside"])
+def test_a_log_that_the_client_makes_anew_has_nothing_of_the_one_that_was_taken_away(tmp_path: Path, by: str) -> None:
+    engine = engine_on(tmp_path)
+    engine.append(MAIN, BATCH, batch_id="b")
+    path = engine.path_of(MAIN)
+    if by == "delete":
+        engine.delete(MAIN)
+    else:
+        engine.set_aside(MAIN, "op")
+    path.write_bytes(bytes_of(rows(1)))
+    done = engine.append(MAIN, rows(2))
+    assert (done.written, done.notes) == (1, ())
+    assert content_of(engine, MAIN) == bytes_of(rows(1, 2))
