@@ -32,7 +32,7 @@ from clew.engines.sqlite import SqliteEngine
 from clew.engines.sqlite_blobs import INSIDE_BYTES_MAX
 from clew.errors import Busy, ClewError, DamagedData, NotFound, StorageError, UsageError
 from clew.records.line import LINE_BYTES_MAX
-from clew.testing.conformance import EngineConformance
+from clew.testing.conformance import AppendConformance, EngineConformance, SharingConformance
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")  # Python says it at every fork.
 
@@ -51,7 +51,7 @@ class TestDurableSqlite(EngineConformance):
         return SqliteEngine(place / "sessions.db", clock=now, line_bytes_max=line_bytes_max)
 
 
-class TestFlushedSqlite(EngineConformance):
+class TestFlushedSqlite(AppendConformance, SharingConformance):
     def open_engine(self, place: Path, *, line_bytes_max: int = LINE_BYTES_MAX) -> Engine:
         return SqliteEngine(place / "sessions.db", clock=now, line_bytes_max=line_bytes_max, durability="flush")
 

@@ -154,16 +154,17 @@ class SqliteEngine(Engine):
                     f"{self.where(key)} has {now} bytes, not {start}: it cannot be gone on with from there",
                     hint="ask for its size and go on from there",
                 )
-            if not size and (log is not None or not make):
+            if not size and (not make if log is None else modified_ns is None):
                 return now
             log = log or rows.make(db, key)
-            rows.add_file(db, log, spool)
-            if modified_ns is None:
-                log.touch(self._now())
-            else:
+            if modified_ns is not None:
                 log.modified_ns = max(-INT64_MAX, min(modified_ns, INT64_MAX))
+            else:
+                log.touch(self._now())
+            if size:
+                rows.add_file(db, log, spool)
+                rows.save_summary(db, log, None)
             rows.save(db, log)
-            rows.save_summary(db, log, None)
             return log.size
 
     def replace(self, key: LogKey, lines: Iterable[bytes], *, expect: str) -> str:
