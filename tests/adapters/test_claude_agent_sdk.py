@@ -148,6 +148,14 @@ def test_a_broken_line_is_left_out_and_told(engine: Engine) -> None:
     assert problem.reason.startswith("1 of its lines are no records; line 2: ")
 
 
+def test_a_row_over_the_limit_for_lines_is_loaded_all_the_same() -> None:
+    store = ClaudeSessionStore(MemoryEngine(clock=ticking(), line_bytes_max=100))
+    rows = [row(1), row(2, text="x" * 1_000), row(3)]
+    run(store.append(MAIN, rows))
+    assert run(store.load(MAIN)) == rows
+    assert not store.problems
+
+
 # Idempotency.
 
 

@@ -255,7 +255,7 @@ class ClaudeSessionStore:
             return None
         rows: list[JsonObject] = []
         broken: list[Malformed] = []
-        for row in decode_lines(lines):
+        for row in decode_lines(self._held(log, line) for line in lines):
             rows += [record.body() for record in _records_of(row)]
             if isinstance(row, Malformed):
                 broken.append(row)
@@ -266,6 +266,13 @@ class ClaudeSessionStore:
             noted = {} if meta is None else body_of(meta)
             rows += [{**noted, "type": AGENT_METADATA}] if noted else []
         return rows
+
+    def _held(self, log: LogKey, line: Line) -> Line:
+        """The line with its bytes, however long it is: all of the log is going to be in memory anyway."""
+        if line.is_held:
+            return line
+        data = b"".join(self._engine.read_range(log, position=line.position, size=line.size))
+        return Line(data, line.position, line.number, line.size)
 
     def _sum_up(self, project: str) -> list[SessionSummaryEntry]:
         found: list[SessionSummaryEntry] = []
