@@ -11,5 +11,5 @@ WRAPPERS = {
     "scratch": "clew.engines.wrap.scratch:Scratch",
 }
 
-NOT_IN_TABLE = ("base", "marks", "remote", "stack", "taken")
+NOT_IN_TABLE = ("backoff", "base", "marks", "remote", "stack", "taken")
 """What they are made of, and what puts them together."""
