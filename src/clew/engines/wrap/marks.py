@@ -157,14 +157,18 @@ class Marks:
         with self._changed:
             self._taken = None
             later = self._pending.pop(key, [])
-            if not may_pass and left.step is not None and not (left.logs or left.blobs or left.is_whole):
-                self._lose(reason)
+            steps: list[Segment] = []
+            if not may_pass and left.step is not None:
+                if left.logs or left.blobs or left.is_whole:
+                    steps = [Segment(step=left.step)]
+                else:
+                    self._lose(reason)
                 left.step = None
-            if not may_pass and later and left.step is None:
-                later[0].logs = left.logs | later[0].logs
-                later[0].blobs = left.blobs | later[0].blobs
-                later[0].is_whole |= left.is_whole
-                self._pending[key] = later
+            if not may_pass and (steps or later):
+                first, *others = later or [Segment()]
+                first.logs, first.blobs = left.logs | first.logs, left.blobs | first.blobs
+                first.is_whole |= left.is_whole
+                self._pending[key] = [*steps, first, *others]
             elif left or later:
                 self._behind[key] = Behind([left, *later], reason)
             self._changed.notify_all()

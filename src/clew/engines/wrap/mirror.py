@@ -127,7 +127,8 @@ class Mirror(Wrapper):
         if not self._is_flushed:
             self._is_flushed = True
             self._marks.step(STORE, Step("flushed"))
-        self._start()
+        if self._marks.pending:
+            self._start()
         self._marks.wait(self._drain_seconds)
 
     def resync(self, project: str | None = None) -> MirrorState:
@@ -236,21 +237,24 @@ class Mirror(Wrapper):
     def _mark_log(self, key: LogKey, revision: str = "") -> None:
         if self._wants(key):
             self._marks.log(key, revision.partition("-")[0])
-            self._start()
+            self._marked()
 
     def _mark_blob(self, key: BlobKey, *, is_there: bool) -> None:
         if self._wants(LogKey(key.project, key.session)):
             self._marks.blob(key, is_there=is_there)
-            self._start()
+            self._marked()
 
     def _mark_step(self, key: LogKey, step: Step) -> None:
         if key is STORE or self._wants(key):
             self._marks.step(key.main, step)
-            self._start()
+            self._marked()
+
+    def _marked(self) -> None:
+        self._is_flushed = False
+        self._start()
 
     def _start(self) -> None:
         """Sees to it that the thread is there."""
-        self._is_flushed = False
         if self._thread is not None and self._thread.is_alive():
             return
         with self._guard:
@@ -263,10 +267,15 @@ class Mirror(Wrapper):
     def _work(self) -> None:
         while (taken := self._marks.take()) is not None:
             key, segment = taken
-            reason, passes = "the writer ended with an error that is none of clew's", True
+            reason, passes, is_bug = "the writer raised an error that is none of clew's", True, True
             try:
                 reason, passes = self._tried(key, segment)
+                is_bug = False
             finally:
+                if is_bug:
+                    # The error goes on its way and ends this thread; the next change starts another one.
+                    with self._guard:
+                        self._thread = None
                 if reason:
                     _log.warning("%s: %s", ascii(self._place(key)), reason)
                     self._marks.failed(key, segment, reason, may_pass=passes)

@@ -8,7 +8,6 @@ RecordsTo        the records of which `wants` is true, in another engine
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -25,7 +24,7 @@ BATCH_LINES = 100
 """A sender gets no more at once."""
 
 
-class RemoteWriter(ABC):
+class RemoteWriter:
     """Is told what to bring up to date; reads the rest from the source itself.
 
     One thread calls it at a time. It may be called again for what is there already, which MUST change nothing. What it
@@ -40,11 +39,11 @@ class RemoteWriter(ABC):
         """What it had to leave out."""
         return ()
 
-    @abstractmethod
     def log(self, source: LogStore, stat: LogStat, begun: int) -> None:
         """Brings a log to the size that `stat` says. `begun` is the size it had before the first change that the mirror
         saw, for a place that takes only what is new.
         """
+        raise NotImplementedError(f"{type(self).__name__} does not say how a log gets there")
 
     def replaced(self, source: LogStore, stat: LogStat) -> None:
         """The log has other bytes now."""
@@ -159,9 +158,9 @@ class RecordSender(RemoteWriter):
         self._sent: dict[LogKey, _Sent] = {}
         self._left_out: dict[LogKey, Problem] = {}
 
-    @abstractmethod
     def send(self, key: LogKey, lines: Sequence[Line]) -> None:
         """Takes up to `BATCH_LINES` whole lines of a log."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how lines are sent")
 
     def wants(self, key: LogKey, line: Line) -> bool:  # noqa: ARG002 - For those that choose.
         """Whether this line is sent. `clew.decode(line)` tells what it is."""
