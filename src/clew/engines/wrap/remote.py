@@ -109,9 +109,9 @@ class EngineWriter(RemoteWriter):
         if there is None:
             self.log(source, stat, 0)
         else:
-            lines = _whole_lines(source, source.read(stat.key, end=stat.size_bytes), stat.key)
+            chunks = source.read_range(stat.key, position=0, size=stat.size_bytes)
             _must_be_the_same(source, stat)
-            self.engine.replace(stat.key, lines, expect=there.revision)
+            self.engine.replace(stat.key, chunks, expect=there.revision)
 
     def deleted(self, key: LogKey) -> None:
         self.engine.delete(key)
@@ -241,11 +241,6 @@ def _is_same_blob(here: BlobStat, there: BlobStat) -> bool:
     if here.digest is not None and there.digest is not None:
         return here.digest == there.digest
     return (here.size_bytes, here.modified_ns) == (there.size_bytes, there.modified_ns)
-
-
-def _whole_lines(source: LogStore, lines: Iterator[Line], key: LogKey) -> Iterator[bytes]:
-    for line in lines:
-        yield line.data if line.is_held else b"".join(source.read_range(key, position=line.position, size=line.size))
 
 
 def _lines_from(source: LogStore, stat: LogStat, position: int) -> Iterator[Line]:
