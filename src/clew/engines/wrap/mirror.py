@@ -73,10 +73,12 @@ class Mirror(Wrapper):
         self._drain_seconds = drain_seconds
         self._random = random
         self._marks = Marks(sessions_max=sessions_max, marks_max=marks_max)
+        self._sessions_at_once = max(1, sessions_max // 2)
         self._begun: dict[LogKey, int] = {}
         self._aside: dict[str, set[LogKey]] = {}
         self._is_down = False
         self._is_flushed = True
+        self._is_late = False
         self._closing = Event()
         self._guard = Lock()
         self._thread: Thread | None = None
@@ -95,8 +97,8 @@ class Mirror(Wrapper):
         found += [Problem(self._place(key), f"not copied yet: {why}") for key, why in self._marks.behind.items()]
         if lost:
             found.append(Problem(self._writer.url, f"{lost} changes were not copied and will not be: {why}"))
-        if self._closing.is_set() and self._marks.pending:
-            found.append(Problem(self._writer.url, f"{self._marks.pending} sessions were not copied in time"))
+        if self._is_late and (pending := self._marks.pending):
+            found.append(Problem(self._writer.url, f"{pending} sessions are not copied yet: it takes too long"))
         return found
 
     def _place(self, key: LogKey) -> str:
@@ -114,9 +116,7 @@ class Mirror(Wrapper):
             self._drain()
             self._closing.set()
             self._marks.close()
-            if self._marks.pending:
-                _log.warning("%s: %d sessions were not copied in time", self._writer.url, self._marks.pending)
-            else:
+            if not self._marks.pending:
                 if self._thread is not None:
                     self._thread.join(self._drain_seconds)
                 self._writer.close()
@@ -129,7 +129,9 @@ class Mirror(Wrapper):
             self._marks.step(STORE, Step("flushed"))
         if self._marks.pending:
             self._start()
-        self._marks.wait(self._drain_seconds)
+        self._is_late = not self._marks.wait(self._drain_seconds)
+        if self._is_late:
+            _log.warning("%s: %d sessions were not copied in time", self._writer.url, self._marks.pending)
 
     def resync(self, project: str | None = None) -> MirrorState:
         """Compares every session, of a project or of all, and brings over what is missing. Returns when it was tried.
@@ -138,7 +140,7 @@ class Mirror(Wrapper):
         """
         for number, stat in enumerate(self.inner.list(project), 1):
             self._marks.whole(stat.key)
-            if number % (SESSIONS_MAX // 10) == 0:
+            if number % self._sessions_at_once == 0:
                 self._drain()
         self._is_flushed = False
         self._drain()
