@@ -17,7 +17,7 @@ from clew.engines.wrap.backoff import Backoff
 from clew.engines.wrap.base import Wrapper
 from clew.engines.wrap.faulty import Faulty, at, seeded
 from clew.engines.wrap.logged import Logged
-from clew.engines.wrap.mirror import Mirror
+from clew.engines.wrap.mirror import Mirror, MirrorState
 from clew.engines.wrap.read_only import ReadOnly
 from clew.engines.wrap.retry import Retry
 from clew.engines.wrap.scratch import Scratch
@@ -95,19 +95,51 @@ class TestLogged(OverMemory):
         return Logged(inner, clock=time.perf_counter)
 
 
-class TestMirrorToMemory(OverMemory):
+class MirrorOverMemory(OverMemory):
+    """Whatever a test did, the remote place holds the same when the mirror is closed."""
+
+    @pytest.fixture(autouse=True)
+    def both_hold_the_same(self) -> Iterator[None]:
+        self.pairs: list[tuple[Mirror, Engine]] = []
+        yield
+        assert self.pairs
+        for mirror, remote in self.pairs:
+            mirror.close()
+            assert mirror.state == MirrorState(0, {}, 0)
+            assert holdings(remote) == holdings(mirror.inner)
+
+    def mirrored(self, inner: Engine, remote: Engine, to: Engine) -> Engine:
+        mirror = Mirror(inner, to, backoff=AT_ONCE)
+        self.pairs.append((mirror, remote))
+        return mirror
+
+
+def holdings(engine: Engine) -> dict[object, bytes]:
+    """Everything in a store whose sessions have a main log."""
+    found: dict[object, bytes] = {}
+    for stat in engine.list():
+        for log in (stat, *engine.list_sub(stat.key)):
+            found[log.key] = b"".join(engine.read_range(log.key, position=0, size=log.size_bytes))
+        for blob in engine.blobs(stat.key):
+            found[blob.key] = blob.digest or b"".join(engine.open(blob.key))
+    return found
+
+
+class TestMirrorToMemory(MirrorOverMemory):
     def wrapped(self, inner: Engine) -> Engine:
-        return Mirror(inner, memory())
+        remote = memory()
+        return self.mirrored(inner, remote, remote)
+
+
+class TestMirrorToAPlaceThatFails(MirrorOverMemory):
+    def wrapped(self, inner: Engine) -> Engine:
+        remote = memory()
+        return self.mirrored(inner, remote, Faulty(remote, seeded(SEED, rate=0.3)))
 
 
 class TestMirrorOverFiles(OverFiles):
     def wrapped(self, inner: Engine) -> Engine:
         return Mirror(inner, memory())
-
-
-class TestMirrorToAPlaceThatFails(OverMemory):
-    def wrapped(self, inner: Engine) -> Engine:
-        return Mirror(inner, Faulty(memory(), seeded(SEED, rate=0.5)), backoff=AT_ONCE)
 
 
 class TestScratch(EngineConformance):

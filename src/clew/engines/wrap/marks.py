@@ -94,8 +94,12 @@ class Marks:
                 return
             if len(self._pending[key]) > self._marks_max:
                 self._lose("too many changes are waiting")
-            else:
-                segment.step = step
+                return
+            segment.step = step
+            if segment.is_whole:
+                # Comparing looks at how the session is now, so it has to come after what made it so.
+                segment.is_whole = False
+                self._pending[key].append(Segment(is_whole=True))
 
     def _open(self, key: LogKey) -> Segment | None:
         """The segment that takes a mark of a session now; None, and the change is lost, where there is no room."""
@@ -185,7 +189,10 @@ class Marks:
     def wait(self, seconds: float) -> bool:
         """Whether everything was tried within this time."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._pending and self._taken is None, seconds)
+            return self._changed.wait_for(self._is_idle, seconds)
+
+    def _is_idle(self) -> bool:
+        return not self._pending and self._taken is None
 
     def close(self) -> None:
         """No more marks will come."""
@@ -194,10 +201,16 @@ class Marks:
             self._changed.notify_all()
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is being done."""
+        with self._changed:
+            return self._is_idle()
+
+    @property
     def pending(self) -> int:
         """How many sessions wait for their turn, or have it."""
         with self._changed:
-            return len({*self._pending, *([] if self._taken is None else [self._taken])})
+            return len({*self._pending, self._taken} - {STORE, None})
 
     @property
     def behind(self) -> Mapping[LogKey, str]:

@@ -97,12 +97,13 @@ class Mirror(Wrapper):
         found += [Problem(self._place(key), f"not copied yet: {why}") for key, why in self._marks.behind.items()]
         if lost:
             found.append(Problem(self._writer.url, f"{lost} changes were not copied and will not be: {why}"))
-        if self._is_late and (pending := self._marks.pending):
-            found.append(Problem(self._writer.url, f"{pending} sessions are not copied yet: it takes too long"))
+        if self._is_late and not self._marks.is_idle:
+            found.append(Problem(self._writer.url, f"copying takes too long: {self._marks.pending} sessions wait"))
         return found
 
     def _place(self, key: LogKey) -> str:
-        return "#".join((self._writer.url, "/".join(filter(None, (key.project, key.session)))))
+        names = "/".join(filter(None, (key.project, key.session)))
+        return f"{self._writer.url}#{names}" if names else self._writer.url
 
     def flush(self) -> None:
         """Returns when every earlier append is durable here, and the remote place has it durable as well or `problems`
@@ -116,7 +117,7 @@ class Mirror(Wrapper):
             self._drain()
             self._closing.set()
             self._marks.close()
-            if not self._marks.pending:
+            if self._marks.is_idle:
                 if self._thread is not None:
                     self._thread.join(self._drain_seconds)
                 self._writer.close()
@@ -127,7 +128,7 @@ class Mirror(Wrapper):
         if not self._is_flushed:
             self._is_flushed = True
             self._marks.step(STORE, Step("flushed"))
-        if self._marks.pending:
+        if not self._marks.is_idle:
             self._start()
         self._is_late = not self._marks.wait(self._drain_seconds)
         if self._is_late:
@@ -202,7 +203,7 @@ class Mirror(Wrapper):
     def bring_back(self, operation: str) -> Aside:
         told = self.inner.bring_back(operation)
         for key in self._aside_of(operation):
-            self._mark_step(key, Step("brought back", operation=operation))
+            self._mark_step(key, Step("brought back", key, operation=operation))
             if key is not STORE:
                 self._marks.whole(key)
         return told
@@ -275,7 +276,7 @@ class Mirror(Wrapper):
                 is_bug = False
             finally:
                 if is_bug:
-                    # The error goes on its way and ends this thread; the next change starts another one.
+                    # The error goes on its way and ends this thread; another one goes on with the other sessions.
                     with self._guard:
                         self._thread = None
                 if reason:
@@ -283,6 +284,8 @@ class Mirror(Wrapper):
                     self._marks.failed(key, segment, reason, may_pass=passes)
                 else:
                     self._marks.done()
+                if is_bug:
+                    self._start()
 
     def _tried(self, key: LogKey, segment: Segment) -> tuple[str, bool]:
         """Brings a segment over. Returns why that did not go, "" if it did, and whether it may go later."""
@@ -297,7 +300,7 @@ class Mirror(Wrapper):
                     return str(error) or type(error).__name__, passes
                 self._closing.wait(self._backoff.seconds(failures, self._random()))
             else:
-                self._is_down = False
+                self._is_down = self._is_down and key == STORE
                 return "", False
         raise AssertionError("counting ends never")
 
@@ -352,8 +355,17 @@ class Mirror(Wrapper):
             case "set aside":
                 self._writer.set_aside(step.key, step.operation)
             case "brought back":
-                self._writer.brought_back(step.operation)
+                self._bring_back(step)
             case "freed":
                 self._writer.freed(step.operation)
             case "flushed":
                 self._writer.flush()
+
+    def _bring_back(self, step: Step) -> None:
+        try:
+            self._writer.brought_back(step.operation)
+        except Conflict:
+            if step.key == STORE:
+                raise
+            # What stands there came from here, before or after its time; the session is compared as a whole next.
+            self._writer.freed(step.operation)
