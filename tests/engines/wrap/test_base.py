@@ -30,7 +30,7 @@ class Recorder(MemoryEngine):
 
     capabilities = Capabilities(search=True)
     url = "recorder:"
-    problems = (Problem("a", "b"),)  # type: ignore[assignment]
+    problems = (Problem("a", "b"),)
 
     def __init__(self) -> None:
         super().__init__()

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from clew.engines.contract import BlobKey, Engine, Entry, LogKey, LogStat, LogSt
 from clew.engines.files import FilesEngine
 from clew.engines.memory import MemoryEngine
 from clew.engines.wrap.backoff import Backoff
+from clew.engines.wrap.base import Wrapper
 from clew.engines.wrap.faulty import Fault, Faulty, at, seeded
 from clew.engines.wrap.mirror import Mirror, MirrorState
 from clew.engines.wrap.remote import EngineWriter, RecordSender, RecordsTo, RemoteWriter
@@ -38,7 +40,7 @@ ALL_THERE = MirrorState(0, {}, 0)
 @contextmanager
 def mirrored(inner: Engine, remote: Engine | RemoteWriter, **options: object) -> Iterator[Mirror]:
     """A mirror that is closed however the test ends."""
-    mirror = Mirror(inner, remote, **{"backoff": AT_ONCE, "random": lambda: 0.0, **options})  # type: ignore[arg-type]
+    mirror = Mirror(inner, remote, **{"backoff": AT_ONCE, "random": lambda: 0.0, **options})
     try:
         yield mirror
     finally:
@@ -338,6 +340,28 @@ def test_a_copy_that_is_further_already_is_left_as_it_is() -> None:
     assert [line.data for line in remote.read(MAIN)] == [b'{"n":1}\n', b'{"n":2}\n', b'{"n":3}\n']
 
 
+def test_a_copy_that_broke_off_is_gone_on_with() -> None:
+    class Short(Wrapper):
+        """Takes half of what it is given to go on with, then has no connection any more."""
+
+        calls = 0
+
+        def extend(self, key: LogKey, chunks: Iterable[bytes], *, start: int, **given: Any) -> int:
+            self.calls += 1
+            if self.calls > 3:
+                return self.inner.extend(key, chunks, start=start, **given)
+            taken = b"".join(chunks)
+            self.inner.extend(key, [taken[: len(taken) // 2]], start=start)
+            raise Busy("the connection is gone")
+
+    remote = MemoryEngine()
+    with mirrored(MemoryEngine(), Short(remote)) as mirror:
+        mirror.append(MAIN, lines(*range(100)))
+        mirror.flush()
+        assert mirror.state == ALL_THERE
+    assert content(remote) == content(mirror.inner)
+
+
 def test_a_step_that_will_never_pass_is_counted_as_lost() -> None:
     refused = StorageError("the place deletes nothing")
     remote = Faulty(MemoryEngine(), at(Fault("delete", 0, "before", refused)))
@@ -423,7 +447,7 @@ def test_whatever_is_done_and_whatever_fails_both_hold_the_same_in_the_end(seed:
     chosen = random.Random(seed)
     inner, there = MemoryEngine(), MemoryEngine()
     ways = {"": ("before", "after", "during")}
-    remote = Faulty(there, seeded(seed, rate=0.3, when=ways))  # type: ignore[arg-type]
+    remote = Faulty(there, seeded(seed, rate=0.3, when=ways))
     with mirrored(inner, remote, backoff=Backoff(tries_max=60, first_seconds=0.0), marks_max=40) as mirror:
         operations = 0
         for number in range(300):

@@ -235,7 +235,7 @@ def test_chunks_that_fail_themselves_are_not_taken_for_all_there_is(which: str) 
 
 def test_what_another_program_put_there_is_not_taken_for_ours() -> None:
     class Overtaken(Wrapper):
-        def extend(self, key: LogKey, chunks: Iterable[bytes], *, start: int, **_: object) -> int:  # type: ignore[override]
+        def extend(self, key: LogKey, chunks: Iterable[bytes], *, start: int, **_: object) -> int:
             list(chunks)
             if start == 0:
                 self.inner.extend(key, [b"somebody's"], start=0)
@@ -277,7 +277,7 @@ def test_a_reading_that_breaks_off_goes_on_where_it_was(
     engine = retry(inner, *faults)
     found = [*read(engine)]
     if method in ("read_range", "open"):
-        assert b"".join(found) == b"".join(whole)  # type: ignore[arg-type]
+        assert b"".join(found) == b"".join(whole)
     else:
         assert found == whole
     assert len(whole) > 1
@@ -309,7 +309,7 @@ def test_a_log_that_was_replaced_while_its_reading_was_broken_is_a_conflict(
             rest = [*reading]
         except Conflict:
             continue
-        assert b"m" not in b"".join(each if isinstance(each, bytes) else each.data for each in rest)  # type: ignore[attr-defined]
+        assert b"m" not in b"".join(each if isinstance(each, bytes) else each.data for each in rest)
 
 
 def test_a_blob_that_was_replaced_while_its_reading_was_broken_is_a_conflict() -> None:

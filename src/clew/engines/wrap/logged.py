@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from clew.engines.contract import Appended, BlobKey, Engine, Entry, LogKey
+from clew.engines.filesystem import shown_path
 from clew.engines.wrap.base import About, Call, Wrapper
 from clew.records.line import Line
 
@@ -128,7 +129,7 @@ def shown(about: About) -> str:
     if about is None:
         return "-"
     names = (about,) if isinstance(about, str) else msgspec.structs.astuple(about)
-    return "/".join(ascii(name)[1:-1] for name in names if name)
+    return "/".join(shown_path(name) for name in names if name)
 
 
 def _counted(pieces: Iterable[T], size: _Size) -> Iterable[T]:

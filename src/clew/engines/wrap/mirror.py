@@ -16,6 +16,7 @@ from threading import Event, Lock, Thread
 import msgspec
 
 from clew.engines.contract import Appended, Aside, BlobKey, Engine, Entry, LogKey, LogStat, Problem
+from clew.engines.filesystem import shown_path
 from clew.engines.wrap.backoff import Backoff, may_pass
 from clew.engines.wrap.base import Wrapper
 from clew.engines.wrap.marks import MARKS_MAX, SESSIONS_MAX, STORE, Marks, Segment, Step
@@ -24,6 +25,8 @@ from clew.errors import ClewError, Conflict, NotFound, StorageError
 
 DRAIN_SECONDS = 30.0
 """So long `flush` and `close` wait for the remote place."""
+LATE_SECONDS = 1.0
+"""So long once that was not enough, until it has caught up: that it lags was told already."""
 
 _log = logging.getLogger("clew.mirror")
 
@@ -130,9 +133,10 @@ class Mirror(Wrapper):
             self._marks.step(STORE, Step("flushed"))
         if not self._marks.is_idle:
             self._start()
-        self._is_late = not self._marks.wait(self._drain_seconds)
+        seconds = min(self._drain_seconds, LATE_SECONDS) if self._is_late else self._drain_seconds
+        self._is_late = not self._marks.wait(seconds)
         if self._is_late:
-            _log.warning("%s: %d sessions were not copied in time", self._writer.url, self._marks.pending)
+            _log.warning("%s: %d sessions were not copied in time", shown_path(self._writer.url), self._marks.pending)
 
     def resync(self, project: str | None = None) -> MirrorState:
         """Compares every session, of a project or of all, and brings over what is missing. Returns when it was tried.
@@ -280,7 +284,7 @@ class Mirror(Wrapper):
                     with self._guard:
                         self._thread = None
                 if reason:
-                    _log.warning("%s: %s", ascii(self._place(key)), reason)
+                    _log.warning("%s: %s", shown_path(self._place(key)), shown_path(reason))
                     self._marks.failed(key, segment, reason, may_pass=passes)
                 else:
                     self._marks.done()
