@@ -116,15 +116,18 @@ class Mirror(Wrapper):
         self._drain()
 
     def close(self) -> None:
-        if not self._closing.is_set():
-            self._drain()
-            self._closing.set()
-            self._marks.close()
-            if self._marks.is_idle:
-                if self._thread is not None:
-                    self._thread.join(self._drain_seconds)
-                self._writer.close()
-        self.inner.close()
+        """Flushes, and lets go of both places. A remote place that has not answered in time is left to its thread."""
+        try:
+            if not self._closing.is_set():
+                self._drain()
+                self._closing.set()
+                self._marks.close()
+                if self._marks.is_idle:
+                    self._writer.close()
+        except (ClewError, OSError) as error:
+            _log.warning("%s: %s", shown_path(self._writer.url), shown_path(str(error)))
+        finally:
+            self.inner.close()
 
     def _drain(self) -> None:
         self._marks.try_again()
