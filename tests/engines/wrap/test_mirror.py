@@ -157,7 +157,9 @@ def test_what_is_replaced_deleted_and_set_aside_is_so_there_too() -> None:
         assert (remote.bring_back("operation").logs, mirror.state) == (0, ALL_THERE)
 
 
-def test_a_log_that_is_made_anew_is_so_there_too_even_if_nobody_looked_in_between() -> None:
+def test_a_log_that_is_made_anew_is_so_there_too_even_if_nobody_looked_in_between(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     remote = MemoryEngine()
     writer = Stuck(remote)
     with mirrored(MemoryEngine(), writer) as mirror:
@@ -169,6 +171,7 @@ def test_a_log_that_is_made_anew_is_so_there_too_even_if_nobody_looked_in_betwee
         mirror.flush()
         assert content(remote) == content(mirror.inner)
         assert mirror.state == ALL_THERE
+    assert caplog.records == [], "nothing of this is worth a word"
 
 
 def test_only_what_is_wanted_is_copied() -> None:
@@ -210,6 +213,34 @@ def test_a_record_never_comes_before_the_blob_it_speaks_of() -> None:
         mirror.flush()
         assert content(remote) == content(mirror.inner)
     assert missing == []
+
+
+def test_a_record_that_is_appended_while_the_log_is_looked_at_waits_for_its_blob() -> None:
+    late = BlobKey("-home-a", "one", "checkpoint", "late")
+
+    class Busily(Wrapper):
+        """While a thread of another name looks at the log, a blob is put and a line appended that speaks of it."""
+
+        has_looked = False
+
+        def stat(self, key: LogKey) -> LogStat | None:
+            if threading.current_thread().name == "clew mirror" and not self.has_looked:
+                self.has_looked = True
+                mirror.put(late, [b"content"])
+                mirror.append(MAIN, [Entry(b"late")])
+            return super().stat(key)
+
+    class Checking(EngineWriter):
+        def log(self, source: LogStore, stat: LogStat, begun: int) -> None:
+            super().log(source, stat, begun)
+            has_line = any(line.data == b"late\n" for line in self.engine.read(stat.key))
+            seen.append((has_line, self.engine.blob_stat(late) is not None))
+
+    seen: list[tuple[bool, bool]] = []
+    with mirrored(Busily(MemoryEngine()), Checking(MemoryEngine())) as mirror:
+        mirror.append(MAIN, lines(1))
+        mirror.flush()
+    assert seen[0] == (True, True)
 
 
 # Never in the way.
@@ -300,6 +331,7 @@ def test_a_bug_in_a_writer_is_told_and_ends_nothing(monkeypatch: pytest.MonkeyPa
         mirror.append(MAIN, lines(2))
         mirror.append(OTHER, lines(2))
         mirror.flush()
+        assert (mirror.state.pending, {*mirror.state.behind}) == (0, {MAIN, OTHER})
         writer.up = True
         mirror.append(MAIN, lines(3))
         mirror.flush()
@@ -327,6 +359,23 @@ def test_a_copy_that_has_other_lines_is_left_alone_and_named() -> None:
         mirror.flush()
         assert content(remote) == content(inner)
         assert mirror.state == ALL_THERE
+
+
+def test_what_will_never_pass_keeps_no_later_step_from_being_done() -> None:
+    inner, remote = MemoryEngine(), MemoryEngine()
+    remote.append(SUB, lines(7, 8, 9))
+    with mirrored(inner, remote) as mirror:
+        mirror.append(MAIN, lines(1))
+        mirror.append(SUB, lines(2))
+        mirror.flush()
+        assert [*mirror.state.behind] == [MAIN]
+        mirror.delete(LogKey("-home-a", "one", "subagents/agent-b"))
+        mirror.put(BLOB, [b"content"])
+        revision = mirror.append(MAIN, lines(3)).revision
+        mirror.replace(MAIN, [b"other\n"], expect=revision)
+        mirror.flush()
+        assert content(remote) == {MAIN: b"other\n", BLOB: b"content", SUB: b'{"n":7}\n{"n":8}\n{"n":9}\n'}
+        assert ([*mirror.state.behind], mirror.state.lost) == ([MAIN], 0)
 
 
 def test_a_copy_that_is_further_already_is_left_as_it_is() -> None:
@@ -482,7 +531,7 @@ def test_whatever_is_done_and_whatever_fails_both_hold_the_same_in_the_end(seed:
 
 
 class Ingress(RecordSender):
-    """A service that takes records; it wants only prompts, and fails as often as it is told."""
+    """A service that takes prompts and what is no record, and fails as often as it is told."""
 
     url = "https://ingress.example"
 
@@ -493,12 +542,13 @@ class Ingress(RecordSender):
 
     def wants(self, key: LogKey, line: Line) -> bool:  # noqa: ARG002
         record = clew.decode(line)
-        return isinstance(record, Record) and record.type == "user"
+        return not isinstance(record, Record) or record.type == "user"
 
     def send(self, key: LogKey, lines: Sequence[Line]) -> None:
         if self.failures:
             self.failures -= 1
             raise ConnectionError("no route to the ingress")
+        assert all(line.is_terminated for line in lines)
         self.got += [(key.session, line.data.strip()) for line in lines]
 
 
@@ -520,7 +570,9 @@ def test_a_sender_gets_the_new_records_it_wants_in_order() -> None:
         mirror.flush()
         assert mirror.state == ALL_THERE
     assert [data for session, data in ingress.got if session == "one"] == [entry.data for entry in prompts(1, 2, 3)]
-    assert [data for session, data in ingress.got if session == "two"] == [entry.data for entry in prompts(4, 5)]
+    ended_here = b'{"torn'
+    two = [data for session, data in ingress.got if session == "two"]
+    assert two == [ended_here, *(entry.data for entry in prompts(4, 5))]
 
 
 def inner_size(engine: Engine, key: LogKey) -> int:

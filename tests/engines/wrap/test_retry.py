@@ -59,7 +59,8 @@ def test_waits_have_an_upper_bound_and_half_of_each_is_drawn() -> None:
 
 
 @pytest.mark.parametrize("error", [
-    Conflict("another revision"), UsageError("a wrong call"), NotFound("nothing"), DamagedData("other bytes"),
+    Conflict("another revision"), Conflict("another revision", is_permanent=False), UsageError("a wrong call"),
+    NotFound("nothing"), DamagedData("other bytes"),
     StorageError("the disk is full"),
 ])  # fmt: skip
 def test_what_trying_again_does_not_help_comes_out_at_once(error: ClewError) -> None:
@@ -111,9 +112,15 @@ def test_what_a_lost_answer_would_have_said_is_said() -> None:
     assert engine.delete_blob(BLOB) is True
     assert engine.delete_blob(BLOB) is False
     assert engine.set_aside(MAIN, "operation") == Aside(2, 0, 7)
-    assert engine.delete(MAIN) is False
     engine.bring_back("operation")
     assert engine.delete(MAIN) is True
+    assert engine.delete(MAIN) is False
+
+
+def test_sublogs_alone_are_deleted_as_well_though_the_answer_was_lost() -> None:
+    inner = MemoryEngine()
+    inner.append(SUB, [Entry(b"{}")])
+    assert retry(inner, Fault("delete", 1, "after")).delete(MAIN) is True
 
 
 def test_what_was_not_there_is_not_said_to_be_deleted() -> None:
@@ -228,17 +235,19 @@ def test_chunks_that_fail_themselves_are_not_taken_for_all_there_is(which: str) 
 
     inner = MemoryEngine()
     inner.append(MAIN, [Entry(b"before")])
+    inner.put(BLOB, LINES[:1])
     with pytest.raises(StorageError, match="the place they come from"):
         _changes(Retry(inner, sleep=lambda _: None), failing, which)
-    assert (data_of(inner), inner.stat(SUB), inner.blob_stat(BLOB)) == ([b"before\n"], None, None)
+    assert (data_of(inner), inner.stat(SUB), b"".join(inner.open(BLOB))) == ([b"before\n"], None, LINES[0])
 
 
 def test_what_another_program_put_there_is_not_taken_for_ours() -> None:
     class Overtaken(Wrapper):
         def extend(self, key: LogKey, chunks: Iterable[bytes], *, start: int, **_: object) -> int:
+            if start:
+                return self.inner.extend(key, chunks, start=start)
             list(chunks)
-            if start == 0:
-                self.inner.extend(key, [b"somebody's"], start=0)
+            self.inner.extend(key, [b"somebody's"], start=0)
             raise Busy("somebody is writing")
 
     inner = MemoryEngine()
@@ -315,10 +324,11 @@ def test_a_log_that_was_replaced_while_its_reading_was_broken_is_a_conflict(
 def test_a_blob_that_was_replaced_while_its_reading_was_broken_is_a_conflict() -> None:
     inner = filled()
     reading = retry(inner, Fault("open", 1, "during")).open(BLOB)
-    next(reading)
+    found = [next(reading)]
     inner.put(BLOB, [b"".join(LINES).replace(b"n", b"m")])
     with pytest.raises(Conflict, match="was replaced while it was read"):
-        list(reading)
+        found.extend(reading)
+    assert b"".join(found) == b"".join(LINES)[: len(found[0])], "nothing of the new content is given"
 
 
 def test_a_watch_that_breaks_off_goes_on_and_what_changed_meanwhile_is_looked_for() -> None:

@@ -108,6 +108,16 @@ def test_a_log_that_was_looked_at_before_its_first_change_is_still_that_log(inne
     engine.append(MAIN, [Entry(b"2")], expect=first.revision)
 
 
+def test_a_log_of_no_bytes_is_copied_too(inner: FilesEngine) -> None:
+    empty = LogKey(PROJECT, "dddddddd-0000-4000-8000-000000000004")
+    inner.extend(empty, [], start=0, make=True)
+    engine = Scratch(inner)
+    seen = engine.stat(empty)
+    engine.extend(empty, [], start=0)
+    assert (engine.stat(empty), seen is not None) == (seen, True)
+    engine.append(empty, [Entry(b"1")], expect=revision_of(inner, empty))
+
+
 def test_a_log_that_is_made_anew_is_another_one(inner: FilesEngine) -> None:
     memory = MemoryEngine()
     memory.append(MAIN, [ROW])

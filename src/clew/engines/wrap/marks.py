@@ -94,12 +94,8 @@ class Marks:
                 return
             if len(self._pending[key]) > self._marks_max:
                 self._lose("too many changes are waiting")
-                return
-            segment.step = step
-            if segment.is_whole:
-                # Comparing looks at how the session is now, so it has to come after what made it so.
-                segment.is_whole = False
-                self._pending[key].append(Segment(is_whole=True))
+            else:
+                segment.step = step
 
     def _open(self, key: LogKey) -> Segment | None:
         """The segment that takes a mark of a session now; None, and the change is lost, where there is no room."""
