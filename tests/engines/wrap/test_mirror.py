@@ -163,6 +163,10 @@ def test_a_log_that_is_made_anew_is_so_there_too_even_if_nobody_looked_in_betwee
     remote = MemoryEngine()
     writer = Stuck(remote)
     with mirrored(MemoryEngine(), writer) as mirror:
+        writer.free.set()
+        mirror.append(MAIN, lines(77))
+        mirror.flush()
+        writer.free.clear()
         mirror.append(MAIN, lines(1, 2, 3))
         for number in range(5):
             mirror.delete(MAIN)
