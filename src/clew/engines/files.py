@@ -176,13 +176,12 @@ class FilesEngine(FilesReader):
     def delete(self, key: LogKey) -> bool:
         keys = [key] if key.subpath else [key, *(stat.key for stat in self.list_sub(key))]
         was_there = False
-        with self._session_lock(key):
+        with failures_of(self._path(key), "deleted"), self._session_lock(key):
             for each in keys:
                 path = self._path(each)
-                with failures_of(path, "deleted"):
-                    self._log(each).gone = self._inode_of(path) or self._log(each).gone
-                    self._forget_notes(each)
-                    was_there |= self._unlinked(path)
+                self._log(each).gone = self._inode_of(path) or self._log(each).gone
+                self._forget_notes(each)
+                was_there |= self._unlinked(path)
             if not key.subpath:
                 self._remove_empty_folders(key)
         return was_there
@@ -236,13 +235,11 @@ class FilesEngine(FilesReader):
 
     def set_aside(self, key: LogKey, operation: str) -> Aside:
         trash = self._trash(operation)
-        with self._session_lock(key):
+        with failures_of(self._path(key), "moved"), self._session_lock(key):
             for each in (key, *(stat.key for stat in self.list_sub(key))):
                 # Before the log goes: what is noted of it must not be taken for rows that another log lost.
-                path = self._path(each)
-                with failures_of(path, "moved"):
-                    self._log(each).gone = self._inode_of(path) or self._log(each).gone
-                    self._forget_notes(each)
+                self._log(each).gone = self._inode_of(self._path(each)) or self._log(each).gone
+                self._forget_notes(each)
             return trash.take(self._relatives(key))
 
     def _forget_notes(self, key: LogKey) -> None:
@@ -250,11 +247,11 @@ class FilesEngine(FilesReader):
         self._unlinked(self._at(self.layout.journal(key.project, key.session, key.subpath)))
 
     def bring_back(self, operation: str) -> Aside:
-        with self._session_lock(LogKey("", "")):
+        with failures_of(self._base, "changed"), self._session_lock(LogKey("", "")):
             return self._trash(operation).bring_back()
 
     def free_aside(self, operation: str) -> Aside:
-        with self._session_lock(LogKey("", "")):
+        with failures_of(self._base, "changed"), self._session_lock(LogKey("", "")):
             return self._trash(operation).free()
 
     def _trash(self, operation: str) -> Trash:

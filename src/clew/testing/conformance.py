@@ -17,10 +17,11 @@ What engines differ in is read from `engine.capabilities`, never from their clas
     BlobConformance       content under names
     AsideConformance      setting aside, bringing back, freeing
     SharingConformance    threads, several engines on one store, watching, closing
+    ProcessConformance    child processes that write and read at the same time
 
 Whoever passes `AppendConformance`, `ReadConformance`, `ListConformance` and `DeleteConformance` does more than the
-session stores of the agent SDKs are asked for. One test writes 50 MB and carries the mark `slow`, which the project
-that runs the suite declares.
+session stores of the agent SDKs are asked for. Two tests carry the mark `slow`, which the project that
+runs the suite declares: one writes 50 MB, one appends 4,000 times from eight processes.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from clew.testing.conformance_blobs import AsideConformance, BlobConformance
 from clew.testing.conformance_bytes import DeleteConformance, ExtendConformance, ReplaceConformance
 from clew.testing.conformance_reads import ListConformance, ReadConformance
 from clew.testing.conformance_sharing import SharingConformance
+from clew.testing.processes import ProcessConformance
 
 __all__ = [
     "AppendConformance", "AsideConformance", "BlobConformance", "DeleteConformance", "EngineConformance",
-    "EngineUnderTest", "ExtendConformance", "ListConformance", "ReadConformance", "ReplaceConformance",
-    "SharingConformance",
+    "EngineUnderTest", "ExtendConformance", "ListConformance", "ProcessConformance", "ReadConformance",
+    "ReplaceConformance", "SharingConformance",
 ]  # fmt: skip
 
 
@@ -49,5 +51,6 @@ class EngineConformance(
     BlobConformance,
     AsideConformance,
     SharingConformance,
+    ProcessConformance,
 ):
     """All of it."""

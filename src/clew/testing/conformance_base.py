@@ -109,6 +109,15 @@ def keys_of(stats: Iterable[LogStat] | Iterable[BlobStat]) -> Sequence[LogKey | 
     return [stat.key for stat in stats]
 
 
+def everything_of(engine: Engine, session: LogKey) -> dict[LogKey | BlobKey, bytes]:
+    """The content of every log and every blob of a session."""
+    logs = [session.main, *(stat.key for stat in engine.list_sub(session))]
+    found: dict[LogKey | BlobKey, bytes] = {
+        key: content_of(engine, key) for key in logs if engine.stat(key) is not None
+    }
+    return found | {stat.key: b"".join(engine.open(stat.key)) for stat in engine.blobs(session)}
+
+
 def blob(name: str = "one", kind: str = "checkpoint", session: str = S1, project: str = PROJECT) -> BlobKey:
     """The address of a blob of a kind that is clew's own."""
     return BlobKey(project, session, kind, name)

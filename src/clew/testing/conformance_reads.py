@@ -38,8 +38,9 @@ from clew.testing.conformance_base import (
 SMALL_LINE_BYTES = 100
 ODD_NAMES = (
     "", ".", "..", "../up", "../../up", "/abs", "a/b", "a/../b", "a\\b", "a\x00b", "a\nb", "\x1b[31m", "sess", "a", "-",
-    "--", "-rf", "~", "$HOME", "%2e%2e", "CON", "nul.txt", "a.jsonl", ".hidden", "trailing.", "trailing ", " ", "*",
-    "?", "'; DROP TABLE log; --", "agent-a1", "agent-", "clew", "sessions", "subagents", "x" * 255, "x" * 256, "x" * 5_000,
+    "--", "-rf", "~", "$HOME", "%2e%2e", "CON", "nul.txt", "a.jsonl", ".hidden", "trailing.", "trailing ", " ",
+    "*", "?", "'; DROP TABLE log; --", "agent-a1", "agent-", "clew", "sessions", "subagents", "x" * 255, "x" * 256,
+    "x" * 5_000,
     "é", "日本語", "🧶", "\u202egnp", "\ufeff", "\udcff", "\ud83d", "#", "a#b", "a:b", "a@b",
 )  # fmt: skip
 """Ids and keys as they may come from anywhere. Each is held apart from all others, or refused."""
