@@ -137,9 +137,11 @@ class TestMirrorToAPlaceThatFails(MirrorOverMemory):
         return self.mirrored(inner, remote, Faulty(remote, seeded(SEED, rate=0.3)))
 
 
-class TestMirrorOverFiles(OverFiles):
-    def wrapped(self, inner: Engine) -> Engine:
-        return Mirror(inner, memory())
+class TestMirrorOverFiles(EngineConformance):
+    def open_engine(self, place: Path, *, line_bytes_max: int = LINE_BYTES_MAX) -> Engine:
+        remote = place.parent.parent / "remote"
+        remote.mkdir(exist_ok=True)
+        return Mirror(files(place, line_bytes_max), files(remote), backoff=AT_ONCE)
 
 
 class TestScratch(EngineConformance):
