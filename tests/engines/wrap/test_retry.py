@@ -170,6 +170,13 @@ def test_bytes_that_arrived_in_part_are_gone_on_with(
     assert b"".join(engine.read_range(MAIN, position=0, size=47)) == b"before\n" + b"".join(chunks)
 
 
+def test_a_copy_that_does_not_fit_is_a_conflict_although_its_first_try_failed() -> None:
+    for start in (3, 99):
+        engine = retry(filled(), Fault("extend", 1))
+        with pytest.raises(Conflict):
+            engine.extend(MAIN, iter(LINES), start=start)
+
+
 class Gone(Wrapper):
     """Takes all the bytes of the first call and keeps none."""
 

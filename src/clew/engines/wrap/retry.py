@@ -107,6 +107,8 @@ class Retry(Wrapper):
             return self.inner.extend(key, taken, start=size, modified_ns=modified_ns, make=make)
 
         def again(error: ClewError) -> int:
+            if not taken.is_begun:
+                return write(start)
             stat = self.inner.stat(key)
             size = 0 if stat is None else stat.size_bytes
             before = taken.go_to(size - start)

@@ -50,6 +50,11 @@ class Taken:
             raise
 
     @property
+    def is_begun(self) -> bool:
+        """Whether anything was taken, or looked for."""
+        return self.size > 0 or self.is_done or self._is_broken
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of everything that was taken, in hex."""
         return self._hash.hexdigest()
