@@ -87,7 +87,8 @@ class _Joiner:
 
 def _message(row: Row) -> Message:
     uuids = [row.record.uuid] if row.record.uuid else []
-    return Message(row.role, list(row.blocks), uuids, row.record.timestamp, row.message_id, row.is_bare)
+    # The list is the message's own from now on: nobody looks at the blocks of a row that was joined.
+    return Message(row.role, row.blocks, uuids, row.record.timestamp, row.message_id, row.is_bare)
 
 
 def _add_row(message: Message, row: Row) -> None:
@@ -110,7 +111,13 @@ def _extend(message: Message, row: Row) -> None:
 
 
 def _has_call_before_end(blocks: list[JsonObject]) -> bool:
-    return any(one["type"] == "tool_use" and two["type"] != "tool_use" for one, two in pairwise(blocks))
+    is_after_call = False
+    for block in blocks:
+        is_call = block["type"] == "tool_use"
+        if is_after_call and not is_call:
+            return True
+        is_after_call = is_call
+    return False
 
 
 def _glue(message: Message, row: Row) -> bool:

@@ -48,13 +48,19 @@ def conversation(chain: Iterable[Record], *, reminders: bool = False) -> Convers
 
 def _given(message: Message, *, reminders: bool) -> bool:
     """Takes what was made up, and the reminders, out of a message. Returns whether anything is left of it."""
-    content = message.content
-    if any(MADE_UP in block for block in content):
-        content = [block for block in content if MADE_UP not in block]
-    if not reminders:
-        content = [_cut_reminders(block) for block in content if not is_client_text(block)]
-    message.content = content
-    return bool(content)
+    kept = []
+    for block in message.content:
+        if MADE_UP in block:
+            continue
+        if not reminders:
+            kind = block["type"]
+            if kind == "text" and is_client_text(block):
+                continue
+            if kind == "text" or kind == "tool_result":
+                block = _cut_reminders(block)
+        kept.append(block)
+    message.content = kept
+    return bool(kept)
 
 
 def _cut_reminders(block: JsonObject) -> JsonObject:
