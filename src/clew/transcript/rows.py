@@ -76,11 +76,14 @@ def _row(record: Record, role: str, blocks: list[JsonObject]) -> Row:
     speaks = False
     for block in blocks:
         kind = block["type"]
+        if kind == "text":
+            speaks = speaks or not is_blank_text(block)
+            continue
         if kind == "tool_use":
             calls.append(text_of(block, "id"))
         elif kind == "tool_result":
             results.append(text_of(block, "tool_use_id"))
-        speaks = speaks or (kind not in THOUGHTS and not is_blank_text(block))
+        speaks = speaks or kind not in THOUGHTS
     message_id = None if record.message is None else record.message.id
     return Row(record, role, blocks, message_id, calls or (), results or (), speaks)
 
