@@ -21,10 +21,13 @@ from clew.transcript.tree import Tree
 def with_rows_beside(links: Links, walked: list[str]) -> tuple[list[str], frozenset[str]]:
     """The chain with the rows beside it that belong to its answers, and which rows those are."""
     tree = links.tree
+    groups = [*_groups(tree, walked)]
+    if not groups:
+        return walked, frozenset()
     places = _Places(tree, walked)
     after: dict[str, list[str]] = {}
     placed: set[str] = set()
-    for group in _groups(tree, walked):
+    for group in groups:
         for uuid in group.beside:
             if uuid not in placed and uuid in links:
                 placed.add(uuid)

@@ -12,7 +12,6 @@ and `State` says instead how the conversation ends. All steps take linear time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import msgspec
@@ -26,7 +25,7 @@ from clew.transcript.rows import State, closed, rows_of
 
 __all__ = ["Conversation", "State", "conversation"]
 
-_REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
 
 class Conversation(msgspec.Struct, frozen=True):
@@ -67,12 +66,25 @@ def _cut_reminders(block: JsonObject) -> JsonObject:
     kind = block.get("type")
     if kind == "text":
         text = text_of(block, "text")
-        return {**block, "text": _REMINDER.sub("", text)} if "<system-reminder>" in text else block
+        return {**block, "text": _without_reminders(text)} if _REMINDER in text else block
     content = block.get("content")
     if kind != "tool_result":
         return block
     if isinstance(content, str):
-        return {**block, "content": _REMINDER.sub("", content)} if "<system-reminder>" in content else block
+        return {**block, "content": _without_reminders(content)} if _REMINDER in content else block
     if isinstance(content, list):
         return {**block, "content": [_cut_reminders(part) if isinstance(part, dict) else part for part in content]}
     return block
+
+
+def _without_reminders(text: str) -> str:
+    """Leaves out what stands between the marks, and the blanks before it. A mark that is not closed is text."""
+    pieces: list[str] = []
+    at = 0
+    while (start := text.find(_REMINDER, at)) >= 0:
+        end = text.find(_REMINDER_END, start)
+        if end < 0:
+            break
+        pieces.append(text[at:start].rstrip())
+        at = end + len(_REMINDER_END)
+    return "".join([*pieces, text[at:]])
