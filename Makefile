@@ -53,7 +53,7 @@ format: $(VENV)/.tools
 	$(BIN)/python -m ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 
 $(VENV)/.made:
 	@python=$$(PYTHON='$(PYTHON)' sh scripts/find_python.sh) && \

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import cast
 
-from benchmarks.harness import CORPUS_BYTES, ROUNDS, SESSION_ROWS, Bench, Measured, table
+from benchmarks.harness import APPENDS, CORPUS_BYTES, ROUNDS, SESSION_ROWS, Bench, Measured, table
 from benchmarks.table import SUBJECTS
 
 Subject = Callable[[Bench], Iterable[Measured]]
@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--megabytes", type=float, default=CORPUS_BYTES / 1e6, help="size of the corpus of many sessions"
     )
+    parser.add_argument("--appends", type=int, default=APPENDS, help="how often something is appended in a round")
     given = parser.parse_args(arguments)
     names: list[str] = given.subjects or [*SUBJECTS]
     if unknown := sorted({*names} - {*SUBJECTS}):
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rounds=given.rounds,
             session_rows=given.rows,
             corpus_bytes=round(given.megabytes * 1e6),
+            appends=given.appends,
         )
         for name in names:
             print(f"measuring {name} …", file=sys.stderr)

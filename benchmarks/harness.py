@@ -21,6 +21,8 @@ SESSION_ROWS = 18_000
 """Rows of the one large session, about 24 MB."""
 CORPUS_BYTES = 500_000_000
 """Bytes of the corpus of many sessions."""
+APPENDS = 200
+"""How often something is appended in a round; a slow disk needs 5 ms for each."""
 ROUNDS = 9
 
 
@@ -84,8 +86,10 @@ class Bench:
         rounds: int = ROUNDS,
         session_rows: int = SESSION_ROWS,
         corpus_bytes: int = CORPUS_BYTES,
+        appends: int = APPENDS,
     ) -> None:
         self.place = place
+        self.appends = appends
         self.session_rows = session_rows
         self.corpus_bytes = corpus_bytes
         self._corpus = corpus

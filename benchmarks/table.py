@@ -6,5 +6,6 @@ SUBJECTS = {
     "decoding": "benchmarks.decoding:measure",
     "conversation": "benchmarks.conversation:measure",
     "streaming": "benchmarks.streaming:measure",
+    "appending": "benchmarks.appending:measure",
     "starting": "benchmarks.starting:measure",
 }
