@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 import clew
 from benchmarks.__main__ import main
 from benchmarks.corpus import write_many, write_one
-from benchmarks.harness import MEGABYTES, Bench, Goal, Measured, table
+from benchmarks.harness import MEGABYTES, Bench, Goal, Measured, run_child, table
 from benchmarks.table import SUBJECTS
 from clew.transcript.health import examine
 
@@ -75,6 +76,13 @@ def test_every_work_is_measured_once_a_round_and_one_round_is_not_counted(tmp_pa
     taken = Bench(tmp_path, rounds=2).seconds(ours=lambda: done.append("ours"), raw=lambda: done.append("raw"))
     assert done == ["ours", "raw"] * 3
     assert [len(values) for values in taken.values()] == [2, 2]
+
+
+def test_processor_time_is_that_of_the_work_and_of_its_children_alone(tmp_path: Path) -> None:
+    bench, script = Bench(tmp_path, rounds=1), "sum(range(300_000))"
+    taken = bench.processor_seconds(waits=lambda: Event().wait(0.2), works=lambda: run_child("-c", script))
+    assert taken["waits"][0] < 0.1
+    assert taken["works"][0] > 0.001
 
 
 def test_the_generated_sessions_are_whole_and_the_same_every_time(tmp_path: Path) -> None:
