@@ -17,7 +17,7 @@ from clew.transcript.health import examine
 ROOT = Path(__file__).resolve().parent.parent
 HARNESS = {"__init__", "__main__", "corpus", "harness", "table"}
 """Files of `benchmarks/` that are no subjects."""
-TINY = ["--rounds", "1", "--rows", "60", "--megabytes", "0.2"]
+TINY = ["--rounds", "1", "--rows", "60", "--megabytes", "0.2", "--appends", "8"]
 
 
 def test_every_subject_has_a_line_in_the_table_and_every_line_a_subject() -> None:
