@@ -7,7 +7,7 @@ import resource
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
@@ -119,7 +119,7 @@ class Bench:
         A round does each of them once, so that whatever else happens on the machine meets all of them alike. One more
         comes first and is not counted: it fills the caches.
         """
-        return self.values(**{name: partial(_seconds_of, work, perf_counter) for name, work in works.items()})
+        return self.values({name: partial(_seconds_of, work, perf_counter) for name, work in works.items()})
 
     def processor_seconds(self, **works: Callable[[], object]) -> dict[str, list[float]]:
         """The seconds that each work and its children had a processor, in the same rounds.
@@ -127,11 +127,12 @@ class Bench:
         For works that wait for nothing, whose files are in memory: on an idle machine this is the time they take, and
         on a busy one it is not the time of others.
         """
-        return self.values(**{name: partial(_seconds_of, work, _processor_time) for name, work in works.items()})
+        return self.values({name: partial(_seconds_of, work, _processor_time) for name, work in works.items()})
 
-    def values(self, **works: Callable[[], float]) -> dict[str, list[float]]:
-        """What each work itself measured, in the same rounds."""
-        rounds = [{name: work() for name, work in works.items()} for _ in range(1 + self._rounds)]
+    def values(self, works: Mapping[str, Callable[[], float]], *, at_most: int = sys.maxsize) -> dict[str, list[float]]:
+        """What each work itself measured, in the same rounds, or in fewer of them where values hardly differ."""
+        count = min(self._rounds, at_most)
+        rounds = [{name: work() for name, work in works.items()} for _ in range(1 + count)]
         return {name: [values[name] for values in rounds[1:]] for name in works}
 
 
