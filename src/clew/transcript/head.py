@@ -78,8 +78,7 @@ def _pointed(tree: Tree, links: Links) -> Head | None:
         return Head(None, "the conversation was cleared")
     if pointer.leaf not in links:
         return None
-    may_be_below = last is not None and last != pointer.leaf and (is_later or not pointer.explicit)
-    if last is not None and may_be_below and _hangs_under(links, last, pointer.leaf):
+    if last is not None and (is_later or not pointer.explicit) and _hangs_under(links, last, pointer.leaf):
         return Head(last, "the last row, below the head record")
     return Head(pointer.leaf, "the head record")
 
