@@ -9,7 +9,8 @@ would stay open.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -53,7 +54,7 @@ class _Places:
         self._ordinals = tree.ordinals
         self._walked = walked
         self._chain = [tree.ordinals[uuid] for uuid in walked]
-        self._is_in_order = self._chain == sorted(self._chain)
+        self._is_in_order = all(one < two for one, two in pairwise(self._chain))
 
     def place(self, uuid: str, answer: list[str]) -> str:
         ordinal = self._ordinals[uuid]
@@ -113,14 +114,12 @@ class _Beside:
         self._strays: dict[str, list[str]] = {}
         self._looked_up: set[str] = set()
         beside = [uuid for uuid in tree.records if uuid not in on_chain]
-        touched: set[str] = set()
-        for uuid in beside:
-            touched.update(self._answers_near(tree, uuid, on_chain))
+        touched = {answer for uuid in beside for answer in self._answers_near(tree, uuid, on_chain)}
         if self._strays:
             touched.update(self._answers_with_open_calls(walked))
         self.answers = [uuid for uuid in walked if uuid in touched]
 
-    def _answers_near(self, tree: Tree, uuid: str, on_chain: set[str]) -> Sequence[str]:
+    def _answers_near(self, tree: Tree, uuid: str, on_chain: set[str]) -> Iterator[str]:
         """Answers of the chain whose message id a row beside it shares, or that it hangs under with rows of the
         client between.
 
@@ -128,7 +127,8 @@ class _Beside:
         """
         record, parent = self._records[uuid], tree.parents[uuid]
         if record.type == "assistant":
-            return self._rows_on_chain(tree, uuid, on_chain)
+            yield from self._rows_on_chain(tree, uuid, on_chain)
+            return
         if record.type == "user":
             results = self.results_of(uuid)
             if results:
@@ -137,28 +137,27 @@ class _Beside:
                     if call not in own:
                         self._strays.setdefault(call, []).append(uuid)
             elif not record.is_meta:
-                return ()
+                return
         if parent is not None and parent in self._records:
             at = parent
             if parent not in on_chain:
                 # A row under a row beside the chain comes with that one; only a row of the same answer leads back.
-                is_answer = self._records[parent].type == "assistant"
-                return self._rows_on_chain(tree, parent, on_chain) if is_answer else ()
+                if self._records[parent].type == "assistant":
+                    yield from self._rows_on_chain(tree, parent, on_chain)
+                return
             while self._records[at].type != "assistant":
                 above = tree.parents[at]
                 if above is None or above not in on_chain or not _may_follow(self._records[at]):
-                    return ()
+                    return
                 at = above
-            return (at,)
-        return ()
+            yield at
 
-    def _rows_on_chain(self, tree: Tree, uuid: str, on_chain: set[str]) -> Sequence[str]:
+    def _rows_on_chain(self, tree: Tree, uuid: str, on_chain: set[str]) -> Iterator[str]:
         """The rows of an answer that are on the chain; given once, however many of its rows stand beside it."""
-        if uuid in self._looked_up:
-            return ()
-        rows = _rows_of_answer(tree, uuid)
-        self._looked_up.update(rows)
-        return [row for row in rows if row in on_chain]
+        if uuid not in self._looked_up:
+            rows = _rows_of_answer(tree, uuid)
+            self._looked_up.update(rows)
+            yield from (row for row in rows if row in on_chain)
 
     def _answers_with_open_calls(self, walked: list[str]) -> Iterator[str]:
         answered: set[str] = set()
