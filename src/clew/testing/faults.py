@@ -23,10 +23,11 @@ import io
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -58,42 +59,52 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One call that changes something: the method, and the path or the size that it was for."""
+    """One call that changes something: the method, and the path that it was for, or both with a space between."""
 
     method: str
     what: str
 
 
 class FaultyFileSystem:
-    """A file system that does what another one does, apart from one fault. Threads may share it."""
+    """A file system that does what another one does, apart from one fault. Threads may share it.
 
-    def __init__(self, fault: Fault | None = None, inner: FileSystem | None = None) -> None:
+    With `counts_looks` the calls that only look are steps too. `meanwhile` is what another program does right before a
+    step, by its number.
+    """
+
+    def __init__(
+        self,
+        fault: Fault | None = None,
+        inner: FileSystem | None = None,
+        *,
+        counts_looks: bool = False,
+        meanwhile: Mapping[int, Callable[[], object]] | None = None,
+    ) -> None:
         self.fault = fault
         self.steps: list[Step] = []
         """The steps so far, the one with the fault included."""
         self.is_hit = False
         """Whether the fault has come."""
         self._inner = inner or OsFileSystem()
+        self._counts_looks = counts_looks
+        self._meanwhile = dict(meanwhile or {})
+        self._paths: WeakKeyDictionary[io.RawIOBase, str] = WeakKeyDictionary()
         self._lock = Lock()
         self._has_ended = False
 
-    # Looking: no steps, but nothing is seen after a crash.
+    # Looking: nothing is seen after a crash.
 
     def open(self, path: str) -> io.RawIOBase:
-        self._must_live()
-        return self._inner.open(path)
+        return self._look("open", path, lambda: self._inner.open(path))
 
     def size_and_time(self, file: io.RawIOBase) -> os.stat_result:
-        self._must_live()
-        return self._inner.size_and_time(file)
+        return self._look("size_and_time", self._path(file), lambda: self._inner.size_and_time(file))
 
     def stat(self, path: str) -> os.stat_result:
-        self._must_live()
-        return self._inner.stat(path)
+        return self._look("stat", path, lambda: self._inner.stat(path))
 
     def scan(self, path: str) -> list[DirEntry]:
-        self._must_live()
-        return self._inner.scan(path)
+        return self._look("scan", path, lambda: self._inner.scan(path))
 
     def may_read(self, path: str, stat: os.stat_result) -> bool:
         self._must_live()
@@ -111,29 +122,28 @@ class FaultyFileSystem:
 
     def open_append(self, path: str, *, make: bool) -> io.RawIOBase:
         if not make:
-            self._must_live()
-            return self._inner.open_append(path, make=False)
-        return self._step("open_append", path, lambda: self._inner.open_append(path, make=True))
+            return self._named(path, self._look("open_append", path, lambda: self._inner.open_append(path, make=False)))
+        return self._named(path, self._step("open_append", path, lambda: self._inner.open_append(path, make=True)))
 
     def create(self, path: str, *, mode: int = 0o600) -> io.RawIOBase:
-        return self._step("create", path, lambda: self._inner.create(path, mode=mode))
+        return self._named(path, self._step("create", path, lambda: self._inner.create(path, mode=mode)))
 
     def write(self, file: io.RawIOBase, data: bytes) -> int:
         def part(taken: int) -> int:
             return self._inner.write(file, data[: max(1, min(len(data) - 1, len(data) * taken // 1000))])
 
         return self._step(
-            "write", f"{len(data)} bytes", lambda: self._inner.write(file, data), part if len(data) > 1 else None
+            "write", self._path(file), lambda: self._inner.write(file, data), part if len(data) > 1 else None
         )
 
     def sync(self, file: io.RawIOBase) -> None:
-        self._step("sync", "", lambda: self._inner.sync(file))
+        self._step("sync", self._path(file), lambda: self._inner.sync(file))
 
     def sync_dir(self, path: str) -> None:
         self._step("sync_dir", path, lambda: self._inner.sync_dir(path))
 
     def set_times(self, file: io.RawIOBase, modified_ns: int) -> None:
-        self._step("set_times", str(modified_ns), lambda: self._inner.set_times(file, modified_ns))
+        self._step("set_times", self._path(file), lambda: self._inner.set_times(file, modified_ns))
 
     def rename(self, source: str, target: str) -> None:
         self._step("rename", f"{source} {target}", lambda: self._inner.rename(source, target))
@@ -158,13 +168,26 @@ class FaultyFileSystem:
             yield file
 
     def now_ns(self, file: io.RawIOBase) -> int:
-        return self._step("now_ns", "", lambda: self._inner.now_ns(file))
+        return self._step("now_ns", self._path(file), lambda: self._inner.now_ns(file))
+
+    def _named(self, path: str, file: io.RawIOBase) -> io.RawIOBase:
+        self._paths[file] = path
+        return file
+
+    def _path(self, file: io.RawIOBase) -> str:
+        return self._paths.get(file, "")
 
     # What happens at a step.
 
     def _must_live(self) -> None:
         if self._has_ended:
             raise Crash(f"after {self.fault}")
+
+    def _look(self, method: str, what: str, do: Callable[[], Answer]) -> Answer:
+        if self._counts_looks:
+            return self._step(method, what, do)
+        self._must_live()
+        return do()
 
     def _step(
         self, method: str, what: str, do: Callable[[], Answer], part: Callable[[int], Answer] | None = None
@@ -173,10 +196,13 @@ class FaultyFileSystem:
         with self._lock:
             number = len(self.steps)
             self.steps.append(Step(method, what))
+            meanwhile = self._meanwhile.pop(number, None)
+        if meanwhile is not None:
+            meanwhile()
         fault = self.fault
         if fault is None or number < fault.step or (number > fault.step and not fault.lasting):
             return do()
-        if number > fault.step and not (fault.code in (errno.ENOSPC, errno.EDQUOT) and method in _ROOM):
+        if number > fault.step and fault.code in (errno.ENOSPC, errno.EDQUOT) and method not in _ROOM:
             return do()
         self.is_hit = True
         return self._faulty(fault, do, part)
@@ -188,7 +214,13 @@ class FaultyFileSystem:
             self._end()
         if fault.kind == "fail":
             raise OSError(fault.code, os.strerror(fault.code))
-        answer = part(fault.taken) if part is not None and fault.kind in ("short", "torn") else do()
+        try:
+            answer = part(fault.taken) if part is not None and fault.kind in ("short", "torn") else do()
+        except OSError:
+            # What fails by itself is done as far as it can be.
+            if fault.kind == "torn":
+                self._end()
+            raise
         if fault.kind in ("torn", "lost") and isinstance(answer, io.RawIOBase):
             answer.close()
         if fault.kind == "torn":
