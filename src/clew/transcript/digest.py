@@ -18,7 +18,7 @@ import msgspec
 
 from clew.records.record import Record, body_of, sendable_text
 from clew.records.views import JsonObject, JsonValue
-from clew.transcript.prompts import PREVIEW_CHARACTERS_MAX, Prompt, preview, prompt_of
+from clew.transcript.prompts import PREVIEW_CHARACTERS_MAX, preview, prompt_of
 from clew.transcript.times import milliseconds
 from clew.transcript.tree import CHAIN_TYPES
 
@@ -95,6 +95,37 @@ class Digest(msgspec.Struct, frozen=True):
     """The session that the conversation goes on in; the client hides this one in lists."""
 
 
+class FirstPrompt(msgspec.Struct, frozen=True, gc=False):
+    """What lists show of the first prompt: on one line, and in the words of a title."""
+
+    preview: str
+    title: str
+    is_fallback: bool = False
+
+
+class DigestState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """How far a fold has come, small enough to be kept beside a log and gone on from later.
+
+    Everything but the tokens of answers, which are counted once per answer and would need all of their ids. A custom
+    title and the like are held as they stand in the log, so a state is as long as these are.
+    """
+
+    names: dict[str, str] = {}
+    """Titles, the tag and the like, by the type of row that says them."""
+    first: FirstPrompt | None = None
+    oldest: str = "~"
+    newest: str = ""
+    cwd: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    model: str | None = None
+    parent_id: str | None = None
+    records: int = 0
+    turn_count: int = 0
+    compactions: int = 0
+    is_first_row: bool = True
+
+
 class _Place(msgspec.Struct, gc=False, rename="camel"):
     cwd: JsonValue = None
     version: JsonValue = None
@@ -139,23 +170,30 @@ _CLEARED_BY_EMPTY = frozenset({"custom-title", "ai-title", "agent-name", "tag"})
 _TITLES = ("custom-title", "ai-title", "last-prompt", "summary")
 
 
-class DigestFold:
-    """Takes the records of a main log in file order. `digest()` may be asked for at any moment."""
+_NOTHING = DigestState()
 
-    def __init__(self, records: Iterable[Record] = ()) -> None:
-        self._records = self._turns = self._compactions = 0
-        # In the client's form, so that they compare as texts. These two are later and earlier than every time.
-        self._oldest, self._newest = "~", ""
-        self._names: dict[str, str] = {}
-        self._first: Prompt | None = None
+
+class DigestFold:
+    """Takes the records of a main log in file order. `digest()` may be asked for at any moment.
+
+    With the state of an earlier fold it goes on from there, and its digest is that of all the records; only tokens are
+    those of the records that it took itself.
+    """
+
+    def __init__(self, records: Iterable[Record] = (), state: DigestState = _NOTHING) -> None:
+        self._records, self._turns, self._compactions = state.records, state.turn_count, state.compactions
+        # In the client's form, so that they compare as texts. At first they are later and earlier than every time.
+        self._oldest, self._newest = state.oldest, state.newest
+        self._names = dict(state.names)
+        self._first = state.first
         self._usage: dict[str, AnswerUsage] = {}
         self._loose_usage: list[AnswerUsage] = []
-        self._model: str | None = None
-        self._cwd: str | None = None
-        self._version: str | None = None
-        self._branch: str | None = None
-        self._parent: str | None = None
-        self._is_first_row = True
+        self._model = state.model
+        self._cwd = state.cwd
+        self._version = state.version
+        self._branch = state.git_branch
+        self._parent = state.parent_id
+        self._is_first_row = state.is_first_row
         # The last row that surely has a version and a branch of its own. It is decoded when somebody asks.
         self._last_row: Record | None = None
         for record in records:
@@ -187,10 +225,10 @@ class DigestFold:
         """What the records taken so far say."""
         self._flush()
         names = self._names
-        first = preview(self._first.text) if self._first else None
+        first = self._first.preview if self._first else None
         source = next((kind for kind in _TITLES if kind in names), "first-prompt" if first else None)
         return Digest(
-            title=names.get(source) or _title_of(self._first) if source else None,
+            title=names.get(source) or (self._first.title if self._first else None) if source else None,
             title_source=source,
             custom_title=names.get("custom-title"),
             ai_title=names.get("ai-title"),
@@ -214,6 +252,25 @@ class DigestFold:
             continued_in=names.get("continued-in"),
         )
 
+    def state(self) -> DigestState:
+        """What another fold goes on from."""
+        self._flush()
+        return DigestState(
+            names=dict(self._names),
+            first=self._first,
+            oldest=self._oldest,
+            newest=self._newest,
+            cwd=self._cwd,
+            version=self._version,
+            git_branch=self._branch,
+            model=self._model,
+            parent_id=self._parent,
+            records=self._records,
+            turn_count=self._turns,
+            compactions=self._compactions,
+            is_first_row=self._is_first_row,
+        )
+
     def usage(self) -> Iterator[AnswerUsage]:
         """The tokens of every answer, one row for each message id: that with most output tokens.
 
@@ -223,13 +280,10 @@ class DigestFold:
         yield from self._loose_usage
 
     def _note_time(self, timestamp: str) -> None:
-        if not _CLIENT_TIME.fullmatch(timestamp):
-            moment = milliseconds(timestamp)
-            if moment is None:
-                return
-            timestamp = _iso(moment)
-        self._newest = max(self._newest, timestamp)
-        self._oldest = min(self._oldest, timestamp)
+        moment = _as_clients_write(timestamp)
+        if moment:
+            self._newest = max(self._newest, moment)
+            self._oldest = min(self._oldest, moment)
 
     def _note_prompt(self, record: Record) -> None:
         prompt = prompt_of(record)
@@ -237,7 +291,7 @@ class DigestFold:
             return
         self._turns += prompt.is_turn
         if self._first is None or (self._first.is_fallback and not prompt.is_fallback):
-            self._first = prompt
+            self._first = FirstPrompt(preview(prompt.text), _title_of(prompt.text), prompt.is_fallback)
 
     def _note_name(self, record: Record, kind: str) -> None:
         value = record.body().get(_NAMES[kind])
@@ -256,12 +310,8 @@ class DigestFold:
             self._model = model
         if not any(tokens):
             return
-        timestamp = record.timestamp or ""
-        if timestamp and not _CLIENT_TIME.fullmatch(timestamp):
-            moment = milliseconds(timestamp)
-            timestamp = "" if moment is None else _iso(moment)
         message_id = record.message.id if record.message else None
-        usage = AnswerUsage(message_id, model, timestamp[:10], *tokens)
+        usage = AnswerUsage(message_id, model, _as_clients_write(record.timestamp or "")[:10], *tokens)
         if not message_id:
             self._loose_usage.append(usage)
             return
@@ -291,10 +341,8 @@ class DigestFold:
             self._parent = _text(place.forked_from.get("sessionId"))
 
 
-def _title_of(prompt: Prompt | None) -> str | None:
-    if prompt is None:
-        return None
-    text = prompt.text.replace("\n", " ").strip()
+def _title_of(prompt: str) -> str:
+    text = prompt.replace("\n", " ").strip()
     return text if len(text) <= PREVIEW_CHARACTERS_MAX else text[:PREVIEW_CHARACTERS_MAX].rstrip() + "…"
 
 
@@ -351,6 +399,15 @@ def _text(value: JsonValue) -> str | None:
     return sendable_text(value) if isinstance(value, str) and value else None
 
 
-def _iso(moment: float) -> str:
-    """The time as clients write it."""
-    return (_EPOCH + timedelta(milliseconds=moment)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _as_clients_write(timestamp: str) -> str:
+    """A time in the form that clients write; "" for what is none, or lies outside the years 1 to 9999."""
+    if _CLIENT_TIME.fullmatch(timestamp):
+        return timestamp
+    moment = milliseconds(timestamp)
+    if moment is None:
+        return ""
+    try:
+        date = _EPOCH + timedelta(milliseconds=moment)
+    except OverflowError:  # The zone of a date in the first or the last year can lead there.
+        return ""
+    return date.isoformat(timespec="milliseconds").replace("+00:00", "Z")
