@@ -7,5 +7,6 @@ SUBJECTS = {
     "conversation": "benchmarks.conversation:measure",
     "streaming": "benchmarks.streaming:measure",
     "appending": "benchmarks.appending:measure",
+    "inserting": "benchmarks.inserting:measure",
     "starting": "benchmarks.starting:measure",
 }

@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -38,6 +38,9 @@ from clew.session import Session, SessionInfo, Transcript, is_agent_log
 from clew.session_writer import Makers
 from clew.transcript.digest import Digest
 from clew.transcript.tree import CHAIN_TYPES
+
+if TYPE_CHECKING:
+    from clew.adapters.claude_agent_sdk import ClaudeSessionStore
 
 CANDIDATES_MAX = 20
 """An error names no more candidates than this."""
@@ -181,6 +184,12 @@ class Store:
         if self._clock is None:
             raise UsageError("this store has no clock", hint="pass clock= to Store, or use clew.open()")
         return self._clock()
+
+    def claude(self) -> ClaudeSessionStore:
+        """The store as agents of the Claude Agent SDK take it: `ClaudeAgentOptions(session_store=store.claude())`."""
+        from clew.adapters.claude_agent_sdk import ClaudeSessionStore
+
+        return ClaudeSessionStore(self.engine)
 
     def close(self) -> None:
         """Flushes, and lets go of files and connections. Calling it again does nothing."""
