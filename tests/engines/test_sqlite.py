@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import io
 import os
+import random
 import shutil
 import sqlite3
 import sys
@@ -25,7 +26,7 @@ from hypothesis import strategies as st
 
 from clew.engines import sqlite_schema
 from clew.engines.contract import Aside, BlobKey, Engine, Entry, LogKey
-from clew.engines.files import Durability
+from clew.engines.files import Durability, FilesEngine
 from clew.engines.filesystem import OsFileSystem
 from clew.engines.memory import MemoryEngine
 from clew.engines.sqlite import SqliteEngine
@@ -33,7 +34,9 @@ from clew.engines.sqlite_blobs import INSIDE_BYTES_MAX
 from clew.errors import Busy, ClewError, DamagedData, NotFound, StorageError, UsageError
 from clew.records.line import LINE_BYTES_MAX
 from clew.testing.conformance import AppendConformance, EngineConformance, SharingConformance
+from session_files import write
 
+CORPUS = Path(__file__).parent.parent / "data" / "corpus"
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")  # Python says it at every fork.
 
 
@@ -415,6 +418,32 @@ def test_a_row_that_an_append_ended_is_known_later(engine: SqliteEngine) -> None
     assert engine.append(MAIN, [Entry(b'{"type":"mode"}')]).notes
     assert engine.append(MAIN, [said(1)]).duplicates == 1
     assert content(engine) == said(1).data + b'\n{"type":"mode"}\n'
+
+
+def test_sessions_of_the_client_come_back_byte_for_byte(tmp_path: Path, engine: SqliteEngine) -> None:
+    chance = random.Random(7)
+    for number, path in enumerate(sorted(CORPUS.rglob("*.jsonl"))):
+        data = bytearray(path.read_bytes())
+        for _ in range(number % 4):
+            at = chance.randrange(len(data))
+            data[at : at + chance.randrange(9)] = chance.choice(
+                [b"\0" * 600, b"\r\n", b"\n\n", b"\xff\xfe", b"}{", b""]
+            )
+        write(tmp_path / "config", number, raw=bytes(data[: len(data) - number % 3]), at=1_000 + number)
+    source, target = FilesEngine(tmp_path / "config"), FilesEngine(tmp_path / "copy", durability="none")
+    (tmp_path / "copy").mkdir()
+    keys = [stat.key for main in source.list() for stat in (main, *source.list_sub(main.key))]
+    assert len(keys) >= 30
+    for key in keys:
+        for one, other in ((source, engine), (engine, target)):
+            stat = one.stat(key)
+            assert stat is not None
+            chunks = one.read_range(key, position=0, size=stat.size_bytes)
+            other.extend(key, chunks, start=0, modified_ns=stat.modified_ns, make=True)
+    for key in keys:
+        before, after = Path(source.where(key)), Path(target.where(key))
+        assert after.read_bytes() == before.read_bytes()
+        assert after.stat().st_mtime_ns == before.stat().st_mtime_ns
 
 
 @given(st.lists(st.one_of(

@@ -64,6 +64,12 @@ class _Connections:
         """Which file that is open on."""
         self.idle: list[_Connection] = []
         self.reads: FileId | None = None
+        self._process = os.getpid()
+
+    def __del__(self) -> None:
+        # An engine that nobody closed lets go of its files with the last reference to it, but not of those of a parent.
+        if os.getpid() == self._process:
+            self.close()
 
     def take(self, file: FileId) -> _Connection | None:
         """An idle connection to that very file."""

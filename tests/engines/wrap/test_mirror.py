@@ -304,6 +304,18 @@ def test_a_place_that_is_down_is_tried_often_once_and_then_once_for_each_session
     assert mirror.state == ALL_THERE
 
 
+def test_a_place_that_gets_on_is_not_given_up() -> None:
+    remote = MemoryEngine()
+    every_other = at(*(Fault("stat", number) for number in range(1, 200, 2)))
+    with mirrored(MemoryEngine(), Faulty(remote, every_other), backoff=Backoff(2, 0.0)) as mirror:
+        for number in range(50):
+            mirror._marks.log(LogKey("-home-a", "one", f"subagents/agent-{number}"), "")
+            mirror.inner.append(LogKey("-home-a", "one", f"subagents/agent-{number}"), lines(number))
+        mirror.append(MAIN, lines(1))
+        mirror.flush()
+        assert (mirror.state, content(remote)) == (ALL_THERE, content(mirror.inner))
+
+
 def test_an_error_of_the_local_store_comes_out_and_what_it_may_have_written_arrives() -> None:
     inner, remote = MemoryEngine(), MemoryEngine()
     with mirrored(Faulty(inner, at(Fault("append", 1, "after"))), remote) as mirror:

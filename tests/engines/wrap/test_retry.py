@@ -299,6 +299,21 @@ def test_a_reading_that_breaks_off_goes_on_where_it_was(
     assert len(whole) > 1
 
 
+@pytest.mark.parametrize("grown", [b"", b" more", b" more\nand more\n"])
+def test_a_reading_that_breaks_off_behind_a_line_without_end_is_at_its_end(grown: bytes) -> None:
+    inner = MemoryEngine(line_bytes_max=20)
+    for last in (b"no end", b"no end and too long to be held"):
+        inner.delete(MAIN)
+        inner.extend(MAIN, [*LINES, last], start=0)
+        reading = retry(inner, Fault("read", 1, "after")).read(MAIN)
+        found = [next(reading) for _ in range(len(LINES) + 1)]
+        stat = inner.stat(MAIN)
+        assert stat is not None
+        inner.extend(MAIN, [grown], start=stat.size_bytes)
+        assert [*reading] == []
+        assert sum(line.size for line in found) == stat.size_bytes
+
+
 def test_a_reading_that_gets_nowhere_is_given_up() -> None:
     waits: list[float] = []
     engine = retry(

@@ -45,8 +45,9 @@ class Segment(msgspec.Struct):
     """Whether the session has to be compared as a whole."""
     step: Step | None = None
 
-    def __bool__(self) -> bool:
-        return bool(self.blobs or self.logs or self.is_whole or self.step)
+    def __len__(self) -> int:
+        """How much is left to do."""
+        return len(self.blobs) + len(self.logs) + self.is_whole + (self.step is not None)
 
 
 class Behind(msgspec.Struct):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import random as dice
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
 from threading import Event, Lock, Thread
 
 import msgspec
@@ -296,10 +295,15 @@ class Mirror(Wrapper):
 
     def _tried(self, key: LogKey, segment: Segment) -> tuple[str, bool]:
         """Brings a segment over. Returns why that did not go, "" if it did, and whether it may go later."""
-        for failures in count(1):
+        failures = 0
+        while True:
+            before = len(segment)
             try:
                 self._bring(key, segment)
             except (ClewError, OSError) as error:
+                if len(segment) < before:
+                    failures, self._is_down = 0, False
+                failures += 1
                 passes = isinstance(error, OSError | Conflict | NotFound) or may_pass(error)
                 # A place that is down is not asked six times for each session.
                 if not passes or self._is_down or failures >= self._backoff.tries_max:
@@ -309,7 +313,6 @@ class Mirror(Wrapper):
             else:
                 self._is_down = self._is_down and key == STORE
                 return "", False
-        raise AssertionError("counting ends never")
 
     def _bring(self, key: LogKey, segment: Segment) -> None:
         """Brings a segment over and takes out of it what is done."""

@@ -176,7 +176,12 @@ class Retry(Wrapper):
                 # Nothing follows a line without its newline, and no line begins where it ends.
                 return iter(())
             before = given
-            lines = self.inner.read(key, start=position, end=end)
+            try:
+                lines = self.inner.read(key, start=position, end=end)
+            except Conflict:
+                # In the same log only because the line before has no end, or had none: it was the last there was.
+                self._must_be(key, name)
+                return iter(())
             self._must_be(key, name)
             return (msgspec.structs.replace(line, number=before + line.number) for line in lines)
 
