@@ -9,10 +9,12 @@ from hypothesis import settings
 
 from clew.engines.files import FilesEngine
 from clew.engines.memory import MemoryEngine
+from clew.engines.sqlite import SqliteEngine
 from clew.testing.model import model_of
 
 Memory = model_of(lambda _: MemoryEngine(clock=lambda: datetime.now(UTC)), is_kept=False)
 Files = model_of(lambda place: FilesEngine(place, durability="none"))
+Sqlite = model_of(lambda place: SqliteEngine(place / "s.db", durability="none"))
 
 
 class TestMemory(Memory.TestCase):  # type: ignore[misc, name-defined]
@@ -23,11 +25,20 @@ class TestFiles(Files.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=40, stateful_step_count=30)
 
 
+class TestSqlite(Sqlite.TestCase):  # type: ignore[misc, name-defined]
+    settings = settings(max_examples=25, stateful_step_count=30)
+
+
 @pytest.mark.slow
 class TestMemoryLong(Memory.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=600, stateful_step_count=60)
+    settings = settings(max_examples=200, stateful_step_count=60)
 
 
 @pytest.mark.slow
 class TestFilesLong(Files.TestCase):  # type: ignore[misc, name-defined]
-    settings = settings(max_examples=400, stateful_step_count=60)
+    settings = settings(max_examples=150, stateful_step_count=60)
+
+
+@pytest.mark.slow
+class TestSqliteLong(Sqlite.TestCase):  # type: ignore[misc, name-defined]
+    settings = settings(max_examples=150, stateful_step_count=60)

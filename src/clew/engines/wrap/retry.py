@@ -164,13 +164,17 @@ class Retry(Wrapper):
 
     def read(self, key: LogKey, *, start: int = 0, end: int | None = None) -> Iterator[Line]:
         name = self._name(key)
-        position, given = start, 0
+        position, given, is_at_end = start, 0, False
 
         def note(line: Line) -> None:
-            nonlocal position, given
+            nonlocal position, given, is_at_end
             position, given = line.position + line.size, line.number
+            is_at_end = line.is_held and not line.is_terminated
 
         def again() -> Iterator[Line]:
+            if is_at_end:
+                # Nothing follows a line without its newline, and no line begins where it ends.
+                return iter(())
             before = given
             try:
                 lines = self.inner.read(key, start=position, end=end)
