@@ -143,8 +143,9 @@ class Store:
     """The sessions of one engine.
 
     What it learns of a log is remembered until the log changes. `problems` lists what looking around left out. `clock`
-    is needed only by what asks for the time, as appending does; `new_id` makes the ids of sessions and rows. Not meant
-    to be shared by threads: give each a session, or a store on the same engine.
+    is needed only by what asks for the time, as appending does; `new_id` makes the ids of sessions and rows; `wrapped`
+    gets the engine of a file that lies elsewhere and was asked for by its path. Not meant to be shared by threads: give
+    each a session, or a store on the same engine.
     """
 
     def __init__(
@@ -156,8 +157,10 @@ class Store:
         clock: Clock | None = None,
         new_id: Callable[[], str] | None = None,
         fs: FileSystem | None = None,
+        wrapped: Callable[[Engine], Engine] | None = None,
     ) -> None:
         self.engine = engine
+        self._wrapped = wrapped or (lambda other: other)
         self._new_id = new_id or (lambda: str(uuid4()))
         self.keys = keys or ClaudeKeys()
         self._index_builder = index_builder or ClientIndex()
@@ -351,7 +354,7 @@ class Store:
 
     def _at_path(self, path: Path) -> Session:
         found, key = FilesEngine.for_file(path, fs=self._fs)
-        engine = self.engine if found.url == self.engine.url else found
+        engine = self.engine if found.url == self.engine.url else self._wrapped(found)
         session = Session(engine, key, describe=self._info_of, makers=self._makers())
         session.stat()
         return session
