@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -38,6 +38,10 @@ from clew.session import Session, SessionInfo, Transcript, is_agent_log
 from clew.session_writer import Makers
 from clew.transcript.digest import Digest
 from clew.transcript.tree import CHAIN_TYPES
+
+if TYPE_CHECKING:
+    from clew.operations.log import Freed, Operations
+    from clew.operations.operation import Operation
 
 CANDIDATES_MAX = 20
 """An error names no more candidates than this."""
@@ -364,6 +368,61 @@ class Store:
         hint = "give the path of one" if is_one_id else "give more of the id"
         return Ambiguous(f"{text} is ambiguous: {len(found)} {what}", hint=hint, candidates=names[:CANDIDATES_MAX])
 
+    # What is changed beyond appending.
+
+    def delete(self, *sessions: Session | str | PurePath, even_live: bool = False) -> Operation:
+        """Takes sessions away with all that belongs to them, as one operation; `undo` brings them back.
+
+        All of them are found first. Raises `Busy`, and deletes nothing, where a running client holds one of them,
+        unless `even_live`: it would go on writing under the same name.
+        """
+        from clew.operations.delete import planned
+
+        found = [each if isinstance(each, Session) else self.session(each) for each in sessions]
+        named = [(self._own(each).key, _title_of(each)) for each in found]
+        return self._log.run("delete", lambda: planned(self.engine, named, even_live=even_live))
+
+    def _own(self, session: Session) -> Session:
+        where = shown_path(session.where)
+        if session.engine.url != self.engine.url:
+            raise UsageError(f"{where} is not in this store: {shown_path(self.place)}", hint="open the store it is in")
+        if session.is_agent:
+            raise UsageError(f"{where} is the log of a subagent", hint="it goes with its session: name that one")
+        return session
+
+    def undo(self, operation: str = "") -> Operation:
+        """Undoes the operation of that id, or unique beginning of one; without, the newest that can be undone.
+
+        Raises `NotFound` when there is none, or nothing is kept any more, and `Conflict`, with nothing changed, where
+        something stands in the way.
+        """
+        return self._log.undo(operation)
+
+    def finish(self, operation: str) -> Operation:
+        """Goes on with an unfinished operation where a crash ended it. A finished one stays as it is."""
+        return self._log.finish(operation)
+
+    def operations(self) -> Sequence[Operation]:
+        """Every operation, newest first. A record that cannot be read stands in `problems`."""
+        log = self._log
+        found = log.all()
+        self._problems.update((problem.path, problem) for problem in log.problems)
+        return found
+
+    def unfinished(self) -> Sequence[Operation]:
+        """Operations that a crash ended, or that another process is at right now: `finish` or `undo` them."""
+        return self._log.unfinished()
+
+    def free(self, *, days: float | None = None, is_dry: bool = False) -> Freed:
+        """Removes for good what was taken away more than so many days ago, 30 if nothing is said. Nothing else does."""
+        return self._log.free(is_dry=is_dry) if days is None else self._log.free(days=days, is_dry=is_dry)
+
+    @property
+    def _log(self) -> Operations:
+        from clew.operations.log import Operations
+
+        return Operations(self.engine, now=lambda: iso_time(self.now()), new_id=self._new_id)
+
     # Many sessions at once.
 
     def load(self, limit: int | None = None, *, project: Scope = None) -> Loaded:
@@ -489,6 +548,13 @@ def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention
         agent_name=digest.agent_name,
         expires_at=None if retention_days is None else _time(stat.modified_ns + int(retention_days * _DAY_NS)),
     )
+
+
+def _title_of(session: Session) -> str | None:
+    """None also where the session cannot be read, which is no reason not to delete it."""
+    with suppress(ClewError):
+        return session.digest.title
+    return None
 
 
 def iso_time(moment: datetime) -> str:

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -223,6 +223,14 @@ class FilesEngine(FilesReader):
             return self._unlinked(path) is not None
 
     # Setting aside.
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        path = self._at(self.layout.operations_lock())
+        with ExitStack() as stack:
+            with failures_of(path, "locked"):
+                stack.enter_context(held(self._fs, path))
+            yield
 
     def set_aside(self, key: LogKey, operation: str) -> Aside:
         trash = self._trash(operation)
