@@ -40,7 +40,8 @@ from clew.transcript.digest import Digest
 from clew.transcript.tree import CHAIN_TYPES
 
 if TYPE_CHECKING:
-    from clew.operations.log import Freed, Operations
+    from clew.copying import Copied, Progress
+    from clew.operations.log import Operations
     from clew.operations.operation import Operation
 
 CANDIDATES_MAX = 20
@@ -380,7 +381,7 @@ class Store:
 
         found = [each if isinstance(each, Session) else self.session(each) for each in sessions]
         named = [(self._own(each).key, _title_of(each)) for each in found]
-        return self._log.run("delete", lambda: planned(self.engine, named, even_live=even_live))
+        return self.operation_log.run("delete", lambda: planned(self.engine, named, even_live=even_live))
 
     def _own(self, session: Session) -> Session:
         where = shown_path(session.where)
@@ -396,32 +397,35 @@ class Store:
         Raises `NotFound` when there is none, or nothing is kept any more, and `Conflict`, with nothing changed, where
         something stands in the way.
         """
-        return self._log.undo(operation)
-
-    def finish(self, operation: str) -> Operation:
-        """Goes on with an unfinished operation where a crash ended it. A finished one stays as it is."""
-        return self._log.finish(operation)
+        return self.operation_log.undo(operation)
 
     def operations(self) -> Sequence[Operation]:
         """Every operation, newest first. A record that cannot be read stands in `problems`."""
-        log = self._log
+        log = self.operation_log
         found = log.all()
         self._problems.update((problem.path, problem) for problem in log.problems)
         return found
 
-    def unfinished(self) -> Sequence[Operation]:
-        """Operations that a crash ended, or that another process is at right now: `finish` or `undo` them."""
-        return self._log.unfinished()
-
-    def free(self, *, days: float | None = None, is_dry: bool = False) -> Freed:
-        """Removes for good what was taken away more than so many days ago, 30 if nothing is said. Nothing else does."""
-        return self._log.free(is_dry=is_dry) if days is None else self._log.free(days=days, is_dry=is_dry)
-
     @property
-    def _log(self) -> Operations:
+    def operation_log(self) -> Operations:
+        """The log of operations: for unfinished ones, and for emptying the trash."""
         from clew.operations.log import Operations
 
         return Operations(self.engine, now=lambda: iso_time(self.now()), new_id=self._new_id)
+
+    def copy_to(
+        self,
+        target: Store,
+        *,
+        project: Scope = None,
+        is_verified: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Copied:
+        """Copies the sessions of a scope to another store, byte for byte; see `clew.copying.copy`."""
+        from clew.copying import copy
+
+        projects = self._keys_in(project)
+        return copy(self.engine, target.engine, projects=projects, is_verified=is_verified, on_progress=on_progress)
 
     # Many sessions at once.
 

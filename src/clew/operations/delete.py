@@ -46,8 +46,9 @@ def look(engine: Engine, key: LogKey, title: str | None = None) -> Found:
 def plan(found: Sequence[Found], live: Collection[str], *, even_live: bool = False) -> Plan:
     """What deleting these sessions means. Pure.
 
-    Raises `UsageError` for none, and `Busy` for one that a running client holds, unless that is wanted: it goes on writing under the same name, so
-    that the beginning of the session would be in the trash and its end in the list, and undo could not join them.
+    Raises `UsageError` for none, and `Busy` for one that a running client holds, unless that is wanted: it goes on
+    writing under the same name, so that the beginning of the session would be in the trash and its end in the list, and
+    undo could not join them.
     """
     if not found:
         raise UsageError("no session was named, so nothing was deleted", hint="name one, by its id or its path")
