@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.errors import NotFound, UsageError
+from clew.errors import ClewError, NotFound, UsageError
 
 if TYPE_CHECKING:
     from clew.session import Session
@@ -49,6 +49,11 @@ class Settings:
                 raise UsageError("--config-dir and --store both name a store", hint="leave one of them out")
             directory = None if self.config_dir is None else Path(self.config_dir)
             self._store = defaults.open(self.store_url if directory is None else directory)
+        return self._store
+
+    @property
+    def opened(self) -> Store | None:
+        """The store, if the command opened it."""
         return self._store
 
     def scope(self) -> str | None:
@@ -125,3 +130,20 @@ def warn_of_problems(settings: Settings, shown: int = 5) -> None:
         warn(settings, f"left out {path}: {reason}")
     if len(problems) > shown:
         warn(settings, f"left out {len(problems) - shown} more")
+
+
+def warn_of_unfinished(settings: Settings, shown: int = 3) -> None:
+    """Says which operations a crash ended, and what to type. Another process may be at one of them right now."""
+    store = settings.opened
+    if store is None or settings.is_quiet:
+        return
+    try:
+        unfinished = store.operation_log.unfinished()
+    except ClewError:
+        return  # What cannot be looked at was the business of the command itself.
+    for each in unfinished[:shown]:
+        ways = [f"finish it: clew operations --finish {each.id}"]
+        ways += [f"undo it: clew undo {each.id}"] if each.can_be_undone else []
+        warn(settings, f"the {each.kind} {each.id} is not finished: it is {each.state.value}; {', or '.join(ways)}")
+    if len(unfinished) > shown:
+        warn(settings, f"{len(unfinished) - shown} more are not finished: see clew operations")

@@ -15,7 +15,7 @@ import msgspec
 
 from clew.engines.contract import Aside, BlobKey, Engine, LogKey, Problem, small_blob
 from clew.errors import Ambiguous, ClewError, Conflict, DamagedData, NotFound, UsageError
-from clew.operations.operation import UNDOABLE, Kind, Operation, Planned, State, decoded, encoded
+from clew.operations.operation import Kind, Operation, Planned, State, decoded, encoded
 from clew.operations.table import KINDS
 
 BLOB_KIND = "operation"
@@ -121,14 +121,16 @@ class Operations:
         Raises `NotFound` where nothing is kept to undo it with, `UsageError` for one that was undone already, and
         `Conflict`, with nothing changed, where something stands in the way.
         """
+        # Looked at first, so that nothing is made where there is nothing to undo.
+        wanted = self.find(name) if name else self._newest()
         with self._engine.alone():
-            operation = self.find(name) if name else self._newest()
+            operation = self._read(wanted.id)
             if operation.state is State.UNDONE:
                 raise UsageError(
                     f"the operation {operation.id} was undone already, at {operation.changed_at}",
                     hint="see what there is to undo: clew operations",
                 )
-            if operation.state not in UNDOABLE:
+            if not operation.can_be_undone:
                 raise NotFound(
                     f"what the operation {operation.id} took away was freed at {operation.changed_at}, for good",
                     hint="see what there is to undo: clew operations",
@@ -137,8 +139,9 @@ class Operations:
 
     def finish(self, name: str) -> Operation:
         """Does the step that an unfinished operation waits for. Returns it as it is now; a finished one as it was."""
+        wanted = self.find(name)
         with self._engine.alone():
-            operation = self.find(name)
+            operation = self._read(wanted.id)
             if operation.state is State.UNDOING:
                 return self._undo(operation)
             return self._step(operation) if operation.is_unfinished else operation
@@ -203,7 +206,7 @@ class Operations:
 
     def _newest(self) -> Operation:
         for operation in self.all():
-            if operation.state in UNDOABLE:
+            if operation.can_be_undone:
                 return operation
         raise NotFound("there is nothing to undo", hint="see what was done: clew operations")
 

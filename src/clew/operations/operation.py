@@ -33,8 +33,8 @@ class State(Enum):
     FREED = "freed"
 
 
-UNFINISHED = frozenset({State.BEGUN, State.UNDOING, State.FREEING})
-UNDOABLE = frozenset({State.BEGUN, State.DONE, State.UNDOING})
+_UNFINISHED = frozenset({State.BEGUN, State.UNDOING, State.FREEING})
+_UNDOABLE = frozenset({State.BEGUN, State.DONE, State.UNDOING})
 
 
 class Operation(msgspec.Struct, frozen=True, rename={"id": "operation", "size_bytes": "bytes"}):
@@ -58,7 +58,11 @@ class Operation(msgspec.Struct, frozen=True, rename={"id": "operation", "size_by
 
     @property
     def is_unfinished(self) -> bool:
-        return self.state in UNFINISHED
+        return self.state in _UNFINISHED
+
+    @property
+    def can_be_undone(self) -> bool:
+        return self.state in _UNDOABLE
 
 
 class Planned(msgspec.Struct, frozen=True):
