@@ -28,7 +28,8 @@ PARTS = (
 FRONT_ENDS = ("cli", "mcp", "web")
 """Stand on all parts and know nothing of each other."""
 SAME_PART = {
-    "session": "store", "session_writer": "store", "writing": "store", "watching": "store", "__main__": "cli",
+    "session": "store", "session_writer": "store", "writing": "store", "watching": "store",
+    "copying_plan": "copying", "__main__": "cli",
 }  # fmt: skip
 
 FUNCTION_LINES_MAX = 70

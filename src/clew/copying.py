@@ -1,24 +1,27 @@
 """Copying sessions from one engine to another: raw bytes out, raw bytes in. Nothing is decoded, joined or healed.
 
-    look     the sizes of the logs, the main log first, and then the blobs: what a row points to was there before it
+    look     the sizes of the logs, main logs first, and then the blobs: what a row points to was there before it
     plan     for each log and blob: new, grown, the same, or something else. Pure, and nothing is written for a session
              that has a conflict anywhere
     write    blobs, then sublogs, then the main log up to the size that was looked at
     mark     a note at the target of what was left there, so that the next copy reads only what is new
 
 A copy that was killed is made again: what is there is a prefix of its source, or a whole blob. Memory is bounded by the
-names of one session, but for a line over the limit in a log that is replaced.
+names in the source, but for a line over the limit in a log that is replaced.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from enum import Enum
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from threading import Lock
 
 import msgspec
 
+from clew.copying_plan import BlobStep, LogStep, Mark, MarkedBlob, MarkedLog, Way, plan_blob, plan_log
 from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, Order, small_blob
 from clew.errors import Busy, ClewError, Conflict, DamagedData, NotFound, UsageError
 from clew.records.compact import compact
@@ -26,12 +29,12 @@ from clew.records.record import body_of
 
 MARK_KIND = "copied"
 MARK_BYTES_MAX = 64 * 1024 * 1024
-LOCAL_KINDS = frozenset({MARK_KIND})
-"""Blobs that say something about one store and are not copied to another."""
 TRIES_MAX = 3
 """So often a session is looked at anew that changed under the copy."""
 ENDS_BYTES = 64 * 1024
 """So much is compared at either end of what an earlier copy left, before its rest is believed to be the same."""
+WORKERS = 4
+"""So many sessions are copied at once: nearly all the time goes into waiting for the disk, once for each file."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -48,7 +51,6 @@ class LeftOut(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """How far a copy is. Bytes are those of logs; what was there already counts as done."""
 
-    session: str
     sessions: int
     sessions_total: int
     size_bytes: int
@@ -61,65 +63,13 @@ class Copied(msgspec.Struct, frozen=True):
     A session is in `conflicts` as a whole: nothing of it was written then.
     """
 
-    sessions: int = 0
-    records: int = 0
-    blobs: int = 0
-    skipped: int = 0
-    conflicts: int = 0
-    size_bytes: int = 0
-    left_out: Sequence[LeftOut] = ()
-
-
-class Way(Enum):
-    """What a plan says of one log or blob."""
-
-    NEW = "new"
-    GROW = "grow"
-    SAME = "same"
-    REPLACE = "replace"
-    CONFLICT = "conflict"
-
-
-class MarkedLog(msgspec.Struct, frozen=True):
-    """A log as a copy left it: the revisions of both sides, and how many bytes are the same."""
-
-    source: str
-    target: str
+    sessions: int
+    records: int
+    blobs: int
+    skipped: int
+    conflicts: int
     size_bytes: int
-
-
-class MarkedBlob(msgspec.Struct, frozen=True):
-    """A blob as a copy left it at the target."""
-
-    size_bytes: int
-    modified_ns: int
-
-
-class Mark(msgspec.Struct):
-    """What copies from one place left of a session: logs by subpath, blobs by kind and name."""
-
-    source: str
-    logs: dict[str, MarkedLog] = {}
-    blobs: dict[str, MarkedBlob] = {}
-
-
-class LogStep(msgspec.Struct, frozen=True):
-    """What is to be done for a log: the bytes from `start` up to the size that `stat` has."""
-
-    stat: LogStat
-    way: Way
-    start: int = 0
-    expect: str = ""
-    """The revision at the target that may be replaced."""
-    reason: str = ""
-
-
-class BlobStep(msgspec.Struct, frozen=True):
-    """What is to be done for a blob."""
-
-    stat: BlobStat
-    way: Way
-    reason: str = ""
+    left_out: Sequence[LeftOut]
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -128,6 +78,30 @@ class Looked(msgspec.Struct, frozen=True):
     key: LogKey
     logs: Sequence[LogStat]
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(stat.size_bytes for stat in self.logs)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of one session. `mark` is what is there now, None where it is not known to be as a copy leaves it."""
+
+    key: LogKey
+    is_new: bool = False
+    records: int = 0
+    blobs: int = 0
+    size_bytes: int = 0
+    mark: Mark | None = None
+    left_out: LeftOut | None = None
+
+
+class Marks(msgspec.Struct):
+    """What copies from one place left of the sessions of a project, by id."""
+
+    source: str
+    project: str
+    sessions: dict[str, Mark] = {}
+
 
 class _Unreadable(ClewError):
     """The source failed, not the target."""
@@ -135,65 +109,6 @@ class _Unreadable(ClewError):
     def __init__(self, cause: ClewError) -> None:
         super().__init__(cause.message, hint=cause.hint)
         self.cause = cause
-
-
-# Plans: pure.
-
-
-def plan_log(
-    source: LogStat,
-    target: LogStat | None,
-    marked: MarkedLog | None,
-    *,
-    is_trusted: bool,
-    same_up_to: Callable[[], int],
-) -> LogStep:
-    """What is to be done for a log. `same_up_to` counts the bytes that both begin with; it is asked only if needed.
-
-    `is_trusted`: both sides are what the mark says, as far as their revisions and their ends can tell.
-    """
-    if target is None:
-        return LogStep(source, Way.NEW)
-    if marked is not None and is_trusted:
-        if source.revision == marked.source:
-            return LogStep(source, Way.SAME)
-        if source.size_bytes > target.size_bytes:
-            return LogStep(source, Way.GROW, target.size_bytes)
-    same = same_up_to()
-    if same == source.size_bytes:
-        # The target may have more by now; nothing of the source is missing there.
-        return LogStep(source, Way.SAME)
-    if same == target.size_bytes:
-        return LogStep(source, Way.GROW, same)
-    if marked is not None and marked.target == target.revision:
-        return LogStep(source, Way.REPLACE, expect=target.revision)
-    reason = f"the logs differ from byte {same} on: {source.size_bytes} bytes there, {target.size_bytes} here"
-    return LogStep(source, Way.CONFLICT, reason=reason)
-
-
-def plan_blob(
-    source: BlobStat, target: BlobStat | None, marked: MarkedBlob | None, is_same: Callable[[], bool]
-) -> BlobStep:
-    """What is to be done for a blob. `is_same` compares the contents; it is asked only if needed.
-
-    Without digests, equal sizes and times are taken for equal contents: a copy gives the time of its source.
-    """
-    if target is None:
-        return BlobStep(source, Way.NEW)
-    if source.size_bytes == target.size_bytes:
-        if source.digest is not None and target.digest is not None:
-            is_equal = source.digest == target.digest
-        else:
-            is_equal = source.modified_ns == target.modified_ns or is_same()
-        if is_equal:
-            return BlobStep(source, Way.SAME)
-    if marked == MarkedBlob(target.size_bytes, target.modified_ns):
-        return BlobStep(source, Way.REPLACE)
-    reason = f"it differs: {source.size_bytes} bytes there, {target.size_bytes} here"
-    return BlobStep(source, Way.CONFLICT, reason=reason)
-
-
-# The copy itself.
 
 
 def copy(
@@ -211,6 +126,7 @@ def copy(
     cannot be read, or cannot be held by the target, is in `left_out`; where the target itself fails, that is raised,
     and the same call goes on from there. A row that is appended meanwhile is copied whole, in part, or not at all; the
     next copy brings the rest. `is_verified` reads back what was written and raises `DamagedData` if it differs.
+    `on_progress` is called by one thread at a time, not always the same.
     """
     if source is target or (source.url == target.url and source.capabilities.is_shared):
         raise UsageError(f"{source.url} cannot be copied to itself", hint="give two different stores")
@@ -218,44 +134,38 @@ def copy(
 
 
 class _Copy:
-    """One run. Counts as it goes."""
+    """One run."""
 
     def __init__(
-        self,
-        source: Engine,
-        target: Engine,
-        *,
-        is_verified: bool,
-        on_progress: Callable[[Progress], None] | None,
+        self, source: Engine, target: Engine, *, is_verified: bool, on_progress: Callable[[Progress], None] | None
     ) -> None:
         self._source = source
         self._target = target
         self._is_verified = is_verified
         self._on_progress = on_progress
         self._live: frozenset[str] = frozenset()
-        self._told = Copied()
-        self._left_out: list[LeftOut] = []
-        self._seen = 0
-        self._count = 0
-        self._bytes = 0
-        self._bytes_total = 0
+        self._guard = Lock()
+        self._under_way: dict[LogKey, int] = {}
+        self._told = Progress(0, 0, 0, 0)
 
     def run(self, projects: Iterable[str] | None) -> Copied:
         listed = [looked for project in self._projects(projects) for looked in self._listed(project)]
-        self._count = len(listed)
-        self._bytes_total = sum(stat.size_bytes for looked in listed for stat in looked.logs)
+        self._told = Progress(0, len(listed), 0, sum(looked.size_bytes for looked in listed))
         self._live = self._target.live_sessions()
-        # What looking around left out is told before a session's own look adds to it or forgets it.
+        # What was left out while listing; a look at a session forgets what was said of it before.
         problems = {problem.path: problem for problem in self._source.problems}
-        for looked in listed:
-            before = self._bytes
-            self._session(looked)
-            self._seen += 1
-            self._bytes = before + sum(stat.size_bytes for stat in looked.logs)
-            self._progress(looked.key)
+        outcomes = [*self._outcomes(listed)]
         problems.update((problem.path, problem) for problem in self._source.problems)
-        self._left_out += [LeftOut("", "", each.path, each.reason) for each in problems.values()]
-        return msgspec.structs.replace(self._told, left_out=tuple(self._left_out))
+        left_out = [each.left_out for each in outcomes if each.left_out is not None]
+        return Copied(
+            sessions=sum(each.is_new for each in outcomes),
+            records=sum(each.records for each in outcomes),
+            blobs=sum(each.blobs for each in outcomes),
+            skipped=sum(not each.is_new and each.left_out is None for each in outcomes),
+            conflicts=sum(each.is_conflict for each in left_out),
+            size_bytes=sum(each.size_bytes for each in outcomes),
+            left_out=(*left_out, *(LeftOut("", "", each.path, each.reason) for each in problems.values())),
+        )
 
     def _projects(self, projects: Iterable[str] | None) -> Sequence[str]:
         there = self._source.projects()
@@ -269,145 +179,139 @@ class _Copy:
             main = [mains[key]] if key in mains else []
             yield Looked(key, [*main, *subs.get(key.session, ())])
 
+    def _outcomes(self, listed: Sequence[Looked]) -> Iterator[Outcome]:
+        """What comes of each session, in order. The marks of a project are set when its last session is done."""
+        marks = {project: self._marks_of(project) for project in {looked.key.project for looked in listed}}
+        before = {project: dict(each.sessions) for project, each in marks.items()}
+        with ThreadPoolExecutor(WORKERS) as workers:
+            try:
+                done = workers.map(lambda looked: self._session(looked, marks[looked.key.project]), listed)
+                for project, outcomes in groupby(done, lambda outcome: outcome.key.project):
+                    try:
+                        for outcome in outcomes:
+                            if outcome.mark is not None:
+                                marks[project].sessions[outcome.key.session] = outcome.mark
+                            yield outcome
+                    finally:
+                        if marks[project].sessions != before[project]:
+                            self._set(marks[project])
+            finally:
+                workers.shutdown(cancel_futures=True)
+
+    # One session.
+
+    def _session(self, looked: Looked, marks: Marks) -> Outcome:
+        """Tries it, and again where it changed under the copy. Raises what the target itself fails with."""
+        key, first = looked.key, looked
+        for tries_left in reversed(range(TRIES_MAX)):
+            try:
+                outcome = self._once(looked, marks.sessions.get(key.session, Mark()))
+                break
+            except (_Unreadable, Conflict, Busy, UsageError) as error:
+                cause = error.cause if isinstance(error, _Unreadable) else error
+                is_conflict = cause is error and not isinstance(error, UsageError)
+                outcome = _left_out(key, self._source.where(key), error.message, is_conflict=is_conflict)
+                if not tries_left or not isinstance(cause, Conflict | NotFound):
+                    break
+            try:
+                looked = self._look(key)
+            except _Unreadable as error:
+                outcome = _left_out(key, self._source.where(key), error.message)
+                break
+        self._done(first)
+        return outcome
+
     def _look(self, key: LogKey) -> Looked:
         with _of_source():
             main = self._source.stat(key)
             return Looked(key, [*([main] if main is not None else []), *self._source.list_sub(key)])
 
-    # One session.
-
-    def _session(self, looked: Looked) -> None:
-        for tries_left in reversed(range(TRIES_MAX)):
-            try:
-                self._once(looked)
-                return
-            except _Unreadable as error:
-                if not tries_left or not isinstance(error.cause, Conflict | NotFound):
-                    self._leave_out(looked.key, error.message)
-                    return
-            except (Busy, UsageError) as error:
-                self._leave_out(looked.key, error.message, is_conflict=isinstance(error, Busy))
-                return
-            except Conflict as error:
-                if not tries_left:
-                    self._leave_out(looked.key, error.message, is_conflict=True)
-                    return
-            looked = self._look(looked.key)
-
-    def _leave_out(self, key: LogKey, reason: str, *, is_conflict: bool = False, where: str = "") -> None:
-        place = where or self._source.where(key)
-        self._left_out.append(LeftOut(key.project, key.session, place, reason, is_conflict))
-        if is_conflict:
-            self._told = msgspec.structs.replace(self._told, conflicts=self._told.conflicts + 1)
-
-    def _once(self, looked: Looked) -> None:
+    def _once(self, looked: Looked, mark: Mark) -> Outcome:
+        key = looked.key
         with _of_source():
-            blobs = [stat for stat in self._source.blobs(looked.key) if stat.key.kind not in LOCAL_KINDS]
-        mark = self._mark_of(looked.key)
+            blobs = self._source.blobs(key)
         blob_steps = [self._blob_step(stat, mark) for stat in blobs]
         log_steps = [self._log_step(stat, mark) for stat in looked.logs]
         wrong = [(self._source.where(step.stat.key), step.reason) for step in log_steps if step.way is Way.CONFLICT]
         wrong += [(_name(step.stat.key), step.reason) for step in blob_steps if step.way is Way.CONFLICT]
-        has_work = {Way.SAME} != {*(step.way for step in blob_steps), *(step.way for step in log_steps), Way.SAME}
-        if not wrong and has_work and looked.key.session in self._live:
-            wrong = [(self._target.where(looked.key), "a running client holds it there")]
+        new_blobs = [step.stat for step in blob_steps if step.way is not Way.SAME]
+        # The main log comes last: without it nothing of the session is shown.
+        new_logs = [step for step in log_steps if step.way is not Way.SAME]
+        new_logs.sort(key=lambda step: not step.stat.key.subpath)
+        is_new = bool(new_blobs or new_logs)
+        if not wrong and is_new and key.session in self._live:
+            wrong = [(self._target.where(key), "a running client holds it there")]
         if wrong:
             more = f"; and {len(wrong) - 1} more of the session" if len(wrong) > 1 else ""
-            self._leave_out(looked.key, wrong[0][1] + more, is_conflict=True, where=wrong[0][0])
-            return
-        records, size = self._written(looked.key, blob_steps, log_steps, mark)
-        new_blobs = sum(step.way is not Way.SAME for step in blob_steps)
-        told = self._told
-        self._told = msgspec.structs.replace(
-            told,
-            sessions=told.sessions + has_work,
-            skipped=told.skipped + (not has_work),
-            records=told.records + records,
-            blobs=told.blobs + new_blobs,
-            size_bytes=told.size_bytes + size,
-        )
+            return _left_out(key, wrong[0][0], wrong[0][1] + more, is_conflict=True)
+        for blob in new_blobs:
+            self._put(blob)
+        counted = [self._put_log(step) for step in new_logs]
+        size = sum(blob.size_bytes for blob in new_blobs) + sum(each.size for each in counted)
+        left = self._left(blob_steps, log_steps)
+        return Outcome(key, is_new, sum(each.lines for each in counted), len(new_blobs), size, left)
 
     def _log_step(self, stat: LogStat, mark: Mark) -> LogStep:
         target, marked = self._target.stat(stat.key), mark.logs.get(stat.key.subpath)
+        shorter = min(stat.size_bytes, 0 if target is None else target.size_bytes)
         return plan_log(
-            stat, target, marked, is_trusted=target is not None and self._is_trusted(stat, target, marked),
-            same_up_to=lambda: self._same_up_to(stat.key, 0, min(stat.size_bytes, target.size_bytes if target else 0)),
-        )  # fmt: skip
+            stat,
+            target,
+            marked,
+            is_trusted=self._is_trusted(stat, target, marked),
+            same_up_to=lambda: self._same_up_to(stat.key, 0, shorter),
+        )
 
-    def _is_trusted(self, source: LogStat, target: LogStat, marked: MarkedLog | None) -> bool:
+    def _is_trusted(self, source: LogStat, target: LogStat | None, marked: MarkedLog | None) -> bool:
         """Whether the log only grew since the mark was set. A name may have been given again, so the ends count too."""
-        if marked is None or not self._source.capabilities.is_shared or target.revision != marked.target:
+        if marked is None or target is None or not self._source.capabilities.is_shared:
+            return False
+        if target.revision != marked.target or not target.size_bytes == marked.size_bytes <= source.size_bytes:
             return False
         if source.revision == marked.source:
             return True
         size = marked.size_bytes
-        if _log_name(source) != marked.source.partition("-")[0] or not size == target.size_bytes <= source.size_bytes:
-            return False
         ends = ((0, min(ENDS_BYTES, size)), (max(0, size - ENDS_BYTES), size))
-        return all(self._same_up_to(source.key, start, end) == end - start for start, end in ends)
+        return _log_name(source.revision) == _log_name(marked.source) and all(
+            self._same_up_to(source.key, start, end) == end - start for start, end in ends
+        )
 
     def _blob_step(self, stat: BlobStat, mark: Mark) -> BlobStep:
         target = self._target.blob_stat(stat.key)
+        return plan_blob(stat, target, mark.blobs.get(_name(stat.key)), lambda: self._is_same_blob(stat))
 
-        def is_same() -> bool:
-            with _of_source():
-                there = self._source.open(stat.key)
-            return _common(_from_source(there), self._target.open(stat.key)) == stat.size_bytes
-
-        return plan_blob(stat, target, mark.blobs.get(_name(stat.key)), is_same)
+    def _is_same_blob(self, stat: BlobStat) -> bool:
+        with _of_source():
+            there = self._source.open(stat.key)
+        return _common(_from_source(there), self._target.open(stat.key)) == stat.size_bytes
 
     def _same_up_to(self, key: LogKey, start: int, end: int) -> int:
-        """How many bytes of a range are the same on both sides."""
+        """How many bytes of a range are the same on both sides, from its start on."""
         with _of_source():
             there = self._source.read_range(key, position=start, size=end - start)
         return _common(_from_source(there), self._target.read_range(key, position=start, size=end - start))
 
-    # Writing one session.
-
-    def _written(
-        self, key: LogKey, blob_steps: Sequence[BlobStep], log_steps: Sequence[LogStep], mark: Mark
-    ) -> tuple[int, int]:
-        """Does what was planned: how many lines and bytes were written. The main log comes last."""
-        records, size, marked = 0, 0, Mark(mark.source, dict(mark.logs), dict(mark.blobs))
-        for blob in blob_steps:
-            if blob.way is not Way.SAME:
-                self._put(blob.stat)
-                size += blob.stat.size_bytes
-            marked.blobs[_name(blob.stat.key)] = self._blob_left(blob.stat.key)
-        for step in sorted(log_steps, key=lambda each: not each.stat.key.subpath):
-            if step.way is not Way.SAME:
-                counted = self._put_log(step)
-                records, size = records + counted.lines, size + counted.size
-            left = self._log_left(step)
-            if left is not None:
-                marked.logs[step.stat.key.subpath] = left
-        if marked != mark:
-            self._target.put(self._mark_key(key), [compact(msgspec.to_builtins(marked))])
-        return records, size
+    # Writing.
 
     def _put(self, stat: BlobStat) -> None:
         with _of_source():
             chunks = self._source.open(stat.key)
         self._target.put(stat.key, _from_source(chunks), mode=stat.mode, modified_ns=stat.modified_ns)
         if self._is_verified:
-            again, there = self._source.open(stat.key), self._target.blob_stat(stat.key)
-            size = -1 if there is None else there.size_bytes
-            if _common(_from_source(again), self._target.open(stat.key)) != size:
-                raise _not_as_written(self._target.url, _name(stat.key))
+            there = self._target.blob_stat(stat.key)
+            if there is None or there.size_bytes != stat.size_bytes or not self._is_same_blob(stat):
+                raise _not_as_written(_name(stat.key), self._target.url)
 
     def _put_log(self, step: LogStep) -> _Counted:
-        key, size = step.stat.key, step.stat.size_bytes
+        key, size, modified_ns = step.stat.key, step.stat.size_bytes, step.stat.modified_ns
         counted = _Counted(self._range(step), lambda count: self._advance(key, count))
         if step.way is Way.REPLACE:
             self._target.replace(key, _lines(counted), expect=step.expect)
-            self._target.extend(key, (), start=size, modified_ns=step.stat.modified_ns)
+            self._target.extend(key, (), start=size, modified_ns=modified_ns)
         else:
-            self._target.extend(key, counted, start=step.start, modified_ns=step.stat.modified_ns, make=True)
-        after = self._target.stat(key)
-        if after is None or after.size_bytes < size:
-            raise Conflict(f"{self._target.where(key)} was changed by another program during the copy")
+            self._target.extend(key, counted, start=step.start, modified_ns=modified_ns, make=True)
         if self._is_verified and self._same_up_to(key, 0, size) != size:
-            raise _not_as_written(self._target.url, self._target.where(key))
+            raise _not_as_written(self._target.where(key), self._target.url)
         return counted
 
     def _range(self, step: LogStep) -> Iterator[bytes]:
@@ -417,52 +321,65 @@ class _Copy:
             chunks = self._source.read_range(key, position=start, size=step.stat.size_bytes - start)
             # It is open by now. Where the name is still that of before, it is the log that was looked at, and a reader
             # that has one open is never given bytes of another.
-            self._must_be_same(step.stat)
+            now = self._source.stat(key)
+            if now is None or _log_name(now.revision) != _log_name(step.stat.revision):
+                raise Conflict(f"{self._source.where(key)} was replaced during the copy", hint="copy again")
         yield from _from_source(chunks)
 
-    def _must_be_same(self, before: LogStat) -> None:
-        now = self._source.stat(before.key)
-        if now is None or _log_name(now) != _log_name(before) or now.size_bytes < before.size_bytes:
-            raise Conflict(f"{self._source.where(before.key)} was replaced during the copy", hint="copy again")
+    # Marks.
 
-    # What was left.
+    def _mark_key(self, project: str) -> BlobKey:
+        name = f"{self._source.url}\0{project}".encode("utf-8", "surrogatepass")
+        return BlobKey("", "", MARK_KIND, hashlib.sha256(name).hexdigest()[:32])
 
-    def _mark_key(self, key: LogKey) -> BlobKey:
-        name = hashlib.sha256(self._source.url.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-        return BlobKey(key.project, key.session, MARK_KIND, name)
+    def _marks_of(self, project: str) -> Marks:
+        """The marks of the last copy from here. What cannot be read counts for nothing: then contents are compared."""
+        data = small_blob(self._target, self._mark_key(project), MARK_BYTES_MAX)
+        with suppress(msgspec.ValidationError):
+            marks = msgspec.convert(body_of(data or b""), Marks)
+            if (marks.source, marks.project) == (self._source.url, project):
+                return marks
+        return Marks(self._source.url, project)
 
-    def _mark_of(self, key: LogKey) -> Mark:
-        """The mark of the last copy from here. What cannot be read counts for nothing: then contents are compared."""
-        data = small_blob(self._target, self._mark_key(key), MARK_BYTES_MAX)
-        if data is not None:
-            try:
-                mark = msgspec.convert(body_of(data), Mark)
-            except msgspec.ValidationError:
-                return Mark(self._source.url)
-            if mark.source == self._source.url:
-                return mark
-        return Mark(self._source.url)
+    def _set(self, marks: Marks) -> None:
+        # Marks only save work: a copy that cannot set them is a copy.
+        with suppress(ClewError):
+            self._target.put(self._mark_key(marks.project), [compact(msgspec.to_builtins(marks))])
 
-    def _log_left(self, step: LogStep) -> MarkedLog | None:
-        """None where the target has more than what was copied: then it is not as a copy left it."""
-        after, size = self._target.stat(step.stat.key), step.stat.size_bytes
-        if after is None or after.size_bytes != size:
-            return None
-        return MarkedLog(step.stat.revision, after.revision, size)
-
-    def _blob_left(self, key: BlobKey) -> MarkedBlob:
-        after = self._target.blob_stat(key)
-        return MarkedBlob(-1, 0) if after is None else MarkedBlob(after.size_bytes, after.modified_ns)
+    def _left(self, blob_steps: Sequence[BlobStep], log_steps: Sequence[LogStep]) -> Mark:
+        """What is at the target now, as far as it is what was copied."""
+        mark = Mark({}, {})
+        for blob in blob_steps:
+            there = self._target.blob_stat(blob.stat.key)
+            if there is not None:
+                mark.blobs[_name(blob.stat.key)] = MarkedBlob(there.size_bytes, there.modified_ns)
+        for step in log_steps:
+            after, size = self._target.stat(step.stat.key), step.stat.size_bytes
+            if after is not None and after.size_bytes == size:
+                mark.logs[step.stat.key.subpath] = MarkedLog(step.stat.revision, after.revision, size)
+        return mark
 
     # Progress.
 
     def _advance(self, key: LogKey, count: int) -> None:
-        self._bytes += count
-        self._progress(key)
+        with self._guard:
+            self._under_way[key] = self._under_way.get(key, 0) + count
+            self._tell()
 
-    def _progress(self, key: LogKey) -> None:
+    def _done(self, looked: Looked) -> None:
+        with self._guard:
+            for stat in looked.logs:
+                self._under_way.pop(stat.key, None)
+            told = self._told
+            self._told = msgspec.structs.replace(
+                told, sessions=told.sessions + 1, size_bytes=told.size_bytes + looked.size_bytes
+            )
+            self._tell()
+
+    def _tell(self) -> None:
         if self._on_progress is not None:
-            self._on_progress(Progress(key.session, self._seen, self._count, self._bytes, self._bytes_total))
+            size = min(self._told.size_bytes + sum(self._under_way.values()), self._told.size_bytes_total)
+            self._on_progress(msgspec.structs.replace(self._told, size_bytes=size))
 
 
 class _Counted:
@@ -500,6 +417,10 @@ def _of_source() -> Iterator[None]:
 def _from_source(chunks: Iterator[bytes]) -> Iterator[bytes]:
     with _of_source():
         yield from chunks
+
+
+def _left_out(key: LogKey, where: str, reason: str, *, is_conflict: bool = False) -> Outcome:
+    return Outcome(key, left_out=LeftOut(key.project, key.session, where, reason, is_conflict))
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -541,14 +462,14 @@ def _first_difference(one: bytes, other: bytes, end: int) -> int:
     return start
 
 
-def _log_name(stat: LogStat) -> str:
+def _log_name(revision: str) -> str:
     """What tells this log from an earlier or later one of the same key."""
-    return stat.revision.partition("-")[0]
+    return revision.partition("-")[0]
 
 
 def _name(key: BlobKey) -> str:
     return f"{key.kind}/{key.name}"
 
 
-def _not_as_written(where: str, name: str) -> DamagedData:
+def _not_as_written(name: str, where: str) -> DamagedData:
     return DamagedData(f"{name} in {where} is not what was written there", hint="look at that disk, then copy again")

@@ -539,7 +539,7 @@ class FilesReader(Engine):
 
     def _forget(self, folder: str) -> None:
         """Drops the problems at and below a folder before it is looked at again."""
-        for path in [path for path in self._problems if path == folder or path.startswith(folder + "/")]:
+        for path in [path for path in (*self._problems,) if path == folder or path.startswith(folder + "/")]:
             self._problems.pop(path, None)
 
 
