@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clew import Ambiguous, Busy, Conflict, NotFound, Store, StorageError, UsageError
+from clew import Ambiguous, Busy, Conflict, NotFound, StorageError, Store, UsageError
 from clew.engines.contract import Aside, BlobKey, Engine, LogKey
 from clew.engines.files import FilesEngine
 from clew.engines.memory import MemoryEngine
@@ -361,10 +362,8 @@ def test_names_in_a_hostile_plan_lead_nowhere(tmp_path: Path, name: str) -> None
     session = {"project": name, "session": name, "title": name, "revision": "", "files": 1, "bytes": 1}
     put(store, replaced(operation, plan={"sessions": [session]}))
     before = contents(engine)
-    try:
+    with contextlib.suppress(UsageError):
         store.operation_log.finish(operation.id)
-    except UsageError:
-        pass
     assert contents(engine) == before
     assert outside.read_bytes() == b"precious"
     put(store, replaced(operation, plan={"sessions": "all"}))
@@ -389,10 +388,8 @@ def test_links_in_the_place_of_records_and_trash_are_not_followed(tmp_path: Path
     trash.rename(tmp_path / "kept")
     trash.symlink_to(precious)
     for act in (lambda: store.undo(), lambda: at_day(store, 1000).free()):
-        try:
+        with contextlib.suppress(StorageError, NotFound):
             act()
-        except (StorageError, NotFound):
-            pass
         assert (precious / "file").read_bytes() == b"precious"
     assert (tmp_path / "kept" / "projects").is_dir()
 
