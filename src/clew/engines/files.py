@@ -80,6 +80,12 @@ class FilesEngine(FilesReader):
         if not entries:
             stat = self.stat(key)
             return Appended("" if stat is None else stat.revision, 0)
+        if is_flat(key.subpath) and key not in {stat.key for stat in self.list_sub(key)}:
+            # All sessions of a project share that place, and what stands there belongs to whom its first row names.
+            raise UsageError(
+                f"{key.subpath!a} is no place for a new log of a session",
+                hint=f"append to subagents/{key.subpath} instead",
+            )
         return log.append(Want(entries, batch_id, expect, keep_time))
 
     def _log(self, key: LogKey) -> SharedLog:
@@ -121,6 +127,8 @@ class FilesEngine(FilesReader):
             first = next((piece for piece in pieces if piece), None)
             if first is None and not make:
                 return 0
+            # A journal that is still there is of another log, which some other program took away.
+            self._forget_notes(key)
             count = _Counted(first, pieces)
             try:
                 write_whole(self._fs, path, count, modified_ns=modified_ns, replaces=False, avoid=self._log(key).gone)
@@ -153,9 +161,8 @@ class FilesEngine(FilesReader):
                 raise Busy(f"a running client holds the session {key.session}", hint="end it there, then do it again")
             self._must_be_at(key, expect)
             # What is noted there was in the old bytes. It must not be taken for rows that another program lost.
-            self._unlinked(self._at(self.layout.journal(key.project, key.session, key.subpath)))
+            self._forget_notes(key)
             write_whole(self._fs, path, _checked(lines, lambda: self._must_be_at(key, expect)))
-            self._log(key).known.forget()
             return revision_of(self._fs.stat(path))
 
     def _must_be_at(self, key: LogKey, expect: str) -> None:
@@ -169,27 +176,29 @@ class FilesEngine(FilesReader):
     def delete(self, key: LogKey) -> bool:
         keys = [key] if key.subpath else [key, *(stat.key for stat in self.list_sub(key))]
         was_there = False
-        with self._session_lock(key):
+        with failures_of(self._path(key), "deleted"), self._session_lock(key):
             for each in keys:
                 path = self._path(each)
-                with failures_of(path, "deleted"):
-                    gone = self._unlinked(path)
-                    was_there |= gone is not None
-                    self._log(each).gone = gone or self._log(each).gone
-                    self._log(each).known.forget()
-                    self._unlinked(self._at(self.layout.journal(each.project, each.session, each.subpath)))
+                self._log(each).gone = self._inode_of(path) or self._log(each).gone
+                self._forget_notes(each)
+                was_there |= self._unlinked(path)
             if not key.subpath:
                 self._remove_empty_folders(key)
         return was_there
 
-    def _unlinked(self, path: str) -> int | None:
+    def _inode_of(self, path: str) -> int | None:
         try:
-            inode = self._fs.stat(path).st_ino
-            self._fs.unlink(path)
+            return self._fs.stat(path).st_ino
         except FileNotFoundError:
             return None
+
+    def _unlinked(self, path: str) -> bool:
+        try:
+            self._fs.unlink(path)
+        except FileNotFoundError:
+            return False
         self._fs.sync_dir(os.path.dirname(path))
-        return inode
+        return True
 
     def _remove_empty_folders(self, key: LogKey) -> None:
         """The folders of a session go with the last file in them; blobs stay."""
@@ -220,7 +229,7 @@ class FilesEngine(FilesReader):
     def delete_blob(self, key: BlobKey) -> bool:
         path = self._blob_path(key)
         with failures_of(path, "deleted"), self._blob_lock(key):
-            return self._unlinked(path) is not None
+            return self._unlinked(path)
 
     # Setting aside.
 
@@ -234,19 +243,23 @@ class FilesEngine(FilesReader):
 
     def set_aside(self, key: LogKey, operation: str) -> Aside:
         trash = self._trash(operation)
-        with self._session_lock(key):
-            keys = [key, *(stat.key for stat in self.list_sub(key))]
-            told = trash.take(self._relatives(key))
-            for each in keys:
-                self._log(each).known.forget()
-        return told
+        with failures_of(self._path(key), "moved"), self._session_lock(key):
+            for each in (key, *(stat.key for stat in self.list_sub(key))):
+                # Before the log goes: what is noted of it must not be taken for rows that another log lost.
+                self._log(each).gone = self._inode_of(self._path(each)) or self._log(each).gone
+                self._forget_notes(each)
+            return trash.take(self._relatives(key))
+
+    def _forget_notes(self, key: LogKey) -> None:
+        self._log(key).known.forget()
+        self._unlinked(self._at(self.layout.journal(key.project, key.session, key.subpath)))
 
     def bring_back(self, operation: str) -> Aside:
-        with self._session_lock(LogKey("", "")):
+        with failures_of(self._base, "changed"), self._session_lock(LogKey("", "")):
             return self._trash(operation).bring_back()
 
     def free_aside(self, operation: str) -> Aside:
-        with self._session_lock(LogKey("", "")):
+        with failures_of(self._base, "changed"), self._session_lock(LogKey("", "")):
             return self._trash(operation).free()
 
     def _trash(self, operation: str) -> Trash:

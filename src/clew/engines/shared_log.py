@@ -16,7 +16,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
@@ -64,15 +64,14 @@ def revision_of(stat: os.stat_result | None) -> str:
 @contextmanager
 def held(fs: FileSystem, path: str) -> Iterator[io.RawIOBase]:
     """Holds a lock; its folder is made where it is missing."""
-    while True:
+    with ExitStack() as stack:
         try:
-            with fs.lock(path) as file:
-                yield file
-                return
+            file = stack.enter_context(fs.lock(path))
         except FileNotFoundError:
-            if os.path.exists(os.path.dirname(path)):
-                raise
+            # Another thread may have made the folder since, which is just as well.
             make_dirs(fs, os.path.dirname(path))
+            file = stack.enter_context(fs.lock(path))
+        yield file
 
 
 class SharedLog:
@@ -247,10 +246,11 @@ class _Turn:
         return found
 
     def _lines_from(self, stat: os.stat_result, start: int, end: int) -> Iterator[bytes]:
+        """The last one may lack its newline: a row of ours that is whole but for that is there."""
         if self._file is None:
             return
         for line in lines_of(self._file, start, end):
-            if line.is_terminated and not self._log.known.is_doubtful(stat, line.position):
+            if not self._log.known.is_doubtful(stat, line.position):
                 yield line.data
 
     def _place(self, batch: str | None, rows: bytes, *, is_durable: bool) -> Placed:
