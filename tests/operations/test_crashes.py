@@ -7,23 +7,24 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
-from clew.testing.faults import Crash, Fault, FaultyFileSystem, replayable, steps_of
 
 from clew import Store
 from clew.engines.files import FilesEngine
-from clew.engines.filesystem import FileSystem
+from clew.engines.filesystem import FileSystem, OsFileSystem
 from clew.errors import ClewError, NotFound
 from clew.operations.operation import State
-from contents import Contents, contents, fill
+from clew.testing.faults import Crash, Fault, FaultKind, FaultyFileSystem, replayable
+from contents import Contents, add_session, contents, fill
 from session_files import session_id
-from stores import numbered, store_on
+from stores import START, numbered, store_on
 
 BOTH = (session_id(1), session_id(2))
-KINDS = ("crash", "torn", "fail", "lost")
+KINDS: tuple[FaultKind, ...] = ("crash", "torn", "fail", "lost")
 
 Act = Callable[[Store], object]
 
@@ -72,8 +73,9 @@ class Place:
         self.made = folder / "made"
         self.made.mkdir()
         engine = FilesEngine(self.made, durability="none")
-        for number in (1, 2, 3):
-            fill(engine, number)
+        fill(engine, 1)
+        for number in (2, 3):
+            add_session(engine, number)
         self.whole = contents(engine)
         before(store_on(engine))
         self.folder = folder
@@ -85,42 +87,63 @@ class Place:
         shutil.copytree(self.made, place)
         return place
 
+    def steps(self, act: Act) -> int:
+        """How many steps it has when nothing fails."""
+        fs = FaultyFileSystem(inner=OsFileSystem(is_synced=False))
+        act(store_at(self.copied(), fs))
+        return len(fs.steps)
+
     def done(self, place: Path, act: Act, fault: Fault) -> bool:
         """Does it with a fault. False when it came to an end before the fault."""
-        fs = FaultyFileSystem(fault)
+        fs = FaultyFileSystem(fault, OsFileSystem(is_synced=False))
         with suppress(ClewError, Crash):
             act(store_at(place, fs))
         return fs.is_hit
 
 
 def store_at(place: Path, fs: FileSystem | None = None) -> Store:
-    """As another process would open it: its ids are others than those of the store before."""
-    engine = FilesEngine(place, fs=fs, durability="fsync" if fs is not None else "none")
+    """As another process would open it, a day later: its ids are others than those of the store before."""
     ids = numbered()
-    return Store(engine, clock=store_on(engine).now, new_id=lambda: ids().replace("-4000-", "-4001-"))
+    return Store(
+        FilesEngine(place, fs=fs, durability="none"),
+        clock=lambda: START + timedelta(days=1),
+        new_id=lambda: ids().replace("-4000-", "-4001-"),
+    )
 
 
 def sessions_of(found: Contents) -> set[str]:
     return {key.session for key in found}
 
 
+@pytest.mark.parametrize("name", ACTS)
+def test_after_a_crash_at_any_step_it_can_be_finished_or_undone(tmp_path: Path, name: str) -> None:
+    before, act = ACTS[name]
+    place = Place(tmp_path, before)
+    steps = place.steps(act)
+    assert steps > 5
+    for step in range(steps):
+        run(place, act, Fault("crash", step), (finished, undone)[step % 2])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ACTS)
 def test_after_a_fault_at_any_step_it_can_be_finished_and_it_can_be_undone(
-    tmp_path: Path, name: str, kind: str
+    tmp_path: Path, name: str, kind: FaultKind
 ) -> None:
     before, act = ACTS[name]
     place = Place(tmp_path, before)
-    steps = len(steps_of(lambda fs: act(store_at(place.copied(), fs))))
-    assert steps > 10
-    for step in range(steps):
-        fault = Fault(kind, step)  # type: ignore[arg-type]
+    for step in range(place.steps(act)):
         for ending in (finished, undone):
-            here = place.copied()
-            assert place.done(here, act, fault)
-            with replayable(fault):
-                ending(store_at(here), place.whole)
-            shutil.rmtree(here)
+            run(place, act, Fault(kind, step), ending)
+
+
+def run(place: Place, act: Act, fault: Fault, ending: Callable[[Store, Contents], None]) -> None:
+    here = place.copied()
+    with replayable(fault):
+        assert place.done(here, act, fault)
+        ending(store_at(here), place.whole)
+    shutil.rmtree(here)
 
 
 def finished(store: Store, whole: Contents) -> None:
@@ -143,15 +166,17 @@ def undone(store: Store, whole: Contents) -> None:
     assert store.operation_log.unfinished() == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["crash", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind != "crash")]
+)
 def test_after_a_fault_at_any_step_of_gc_another_frees_the_rest_and_nothing_comes_back_in_part(
-    tmp_path: Path, kind: str
+    tmp_path: Path, kind: FaultKind
 ) -> None:
     place = Place(tmp_path, delete_both)
-    steps = len(steps_of(lambda fs: free_all(store_at(place.copied(), fs))))
+    steps = place.steps(free_all)
     assert steps > 10
     for step in range(steps):
-        fault = Fault(kind, step)  # type: ignore[arg-type]
+        fault = Fault(kind, step)
         here = place.copied()
         assert place.done(here, free_all, fault)
         store = store_at(here)
