@@ -20,8 +20,8 @@ from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey
 from clew.engines.files import FilesEngine
 from clew.engines.filesystem import OsFileSystem
 from clew.engines.memory import MemoryEngine
-from clew.testing import byte_soup, damaged_sessions, sessions
 from clew.testing.faults import Crash, Fault, FaultKind, FaultyFileSystem, replayable
+from clew.testing.strategies import byte_soup, damaged_sessions, sessions
 from contents import FILLED_NS, contents, fill, set_live
 from session_files import PROJECT, CountingFileSystem, in_bytes, session_id, user
 from stores import ENGINES, store_on
