@@ -45,6 +45,8 @@ def test_delete_says_what_went_and_how_to_bring_it_back(run: Run) -> None:
     assert f"clew undo {operation[:8]}" in done.out
     assert ids(run) == {TWO}
     assert run("delete", ONE[:8]).code == 4
+    place = os.environ["CLAUDE_CONFIG_DIR"]
+    assert f"clew undo --config-dir {place} " in run("delete", TWO, "--config-dir", place).out
 
 
 @pytest.mark.usefixtures("engine")

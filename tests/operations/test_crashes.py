@@ -1,26 +1,35 @@
 """A crash, a failure or a lost answer at any step of delete, undo, finish and gc: afterwards nothing is lost, and the
-operation is finished or undone as asked.
+operation is finished or undone as asked. The same with processes that are killed, and with several at once.
 """
 
 from __future__ import annotations
 
+import os
+import random
 import shutil
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
+import clew
 from clew import Store
+from clew.copying import copy
+from clew.engines.contract import LogKey
 from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem
 from clew.errors import ClewError, NotFound
 from clew.operations.operation import State
-from clew.testing.faults import Crash, Fault, FaultKind, FaultyFileSystem, replayable
+from clew.testing.faults import Crash, Fault, FaultKind, FaultyFileSystem, killed_at, replayable
 from contents import Contents, add_session, contents, fill
-from session_files import session_id
+from session_files import PROJECT, in_bytes, session_id, user
 from stores import START, numbered, store_on
 
 BOTH = (session_id(1), session_id(2))
@@ -194,3 +203,124 @@ def test_after_a_fault_at_any_step_of_gc_another_frees_the_rest_and_nothing_come
             assert not (here / "clew" / "trash" / store.operations()[0].id).exists()
             assert sessions_of(contents(store.engine)) == {session_id(3)}
         shutil.rmtree(here)
+
+
+# Real processes, really killed.
+
+SEEDS = 600
+
+
+def copy_all(store: Store, source: Path) -> object:
+    return copy(FilesEngine(source, durability="none"), store.engine)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*ACTS, "gc", "copy"])
+def test_after_kill_9_at_any_moment_nothing_is_lost(tmp_path: Path, name: str) -> None:
+    before, act = {**ACTS, "gc": (delete_both, free_all), "copy": (nothing, undo_newest)}[name]
+    place = Place(tmp_path, before)
+    if name == "copy":
+        act = partial(copy_all, source=place.made)
+        place.made = place.folder / "empty"
+        place.made.mkdir()
+    steps, killed = place.steps(act), 0
+    for seed in range(SEEDS // 6):
+        dice = random.Random(f"{name} {seed}")
+        here, step = place.copied(), dice.randrange(steps)
+        with replayable(Fault("kill", step), seed=seed):
+            killed += killed_at(step, lambda _, here=here, step=step: act(store_at(here, killing(step))))  # type: ignore[misc]
+            store = store_at(here)
+            if name == "copy":
+                act(store)
+                assert contents(store.engine) == place.whole
+            elif name == "gc":
+                free_all(store)
+                assert sessions_of(contents(store.engine)) == {session_id(3)}
+            else:
+                dice.choice((finished, undone))(store, place.whole)
+        shutil.rmtree(here)
+    assert killed > SEEDS // 12
+
+
+def killing(step: int) -> FaultyFileSystem:
+    return FaultyFileSystem(Fault("kill", step), OsFileSystem(is_synced=False))
+
+
+DELETES_AND_UNDOES = """
+import random, sys
+from pathlib import Path
+from clew import ClewError, Store
+from clew.engines.files import FilesEngine
+from datetime import UTC, datetime
+
+place, seed = Path(sys.argv[1]), sys.argv[2]
+store = Store(FilesEngine(place, durability="none"), clock=lambda: datetime.now(UTC))
+dice = random.Random(seed)
+sessions = sys.argv[3:]
+for _ in range(40):
+    try:
+        if dice.random() < 0.5:
+            store.delete(dice.choice(sessions))
+        else:
+            store.undo()
+        print("done")
+    except ClewError as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_processes_that_delete_and_undo_the_same_sessions_lose_nothing(tmp_path: Path, seed: int) -> None:
+    place = Place(tmp_path, nothing)
+    here = place.copied()
+    environment = os.environ | {"PYTHONPATH": str(Path(clew.__file__).parent.parent)}
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", DELETES_AND_UNDOES, str(here), f"{seed} {number}", *BOTH],
+            env=environment, stdout=subprocess.PIPE, text=True,
+        )
+        for number in range(4)
+    ]  # fmt: skip
+    printed = [child.communicate(timeout=120)[0] for child in children]
+    assert [child.returncode for child in children] == [0] * 4
+    words = Counter("".join(printed).split())
+    assert words["done"] > 10
+    assert set(words) <= {"done", "NotFound", "UsageError", "Conflict"}
+    store = store_at(here)
+    assert store.operation_log.unfinished() == []
+    assert store.operation_log.problems == []
+    # Each session is in the list, or in the trash of one operation, and never in both or in neither.
+    kept = Counter(each.plan["sessions"][0]["session"] for each in store.operations() if each.state is State.DONE)  # type: ignore[index, call-overload]
+    there = Counter(stat.key.session for stat in store.logs())
+    assert kept + there == Counter([*BOTH, session_id(3)])
+    undone(store, place.whole)
+
+
+COPIES = """
+import sys
+from pathlib import Path
+from clew.copying import copy
+from clew.engines.files import FilesEngine
+
+source, target = (FilesEngine(Path(name), durability="none") for name in sys.argv[1:])
+assert copy(source, target).left_out == ()
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_make_the_same_copy_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    source = FilesEngine(tmp_path / "source", durability="none")
+    for number in range(1, 40):
+        fill(source, number)
+    environment = os.environ | {"PYTHONPATH": str(Path(clew.__file__).parent.parent)}
+    for _ in range(3):
+        command = [sys.executable, "-c", COPIES, str(tmp_path / "source"), str(tmp_path / "target")]
+        children = [subprocess.Popen(command, env=environment) for _ in range(3)]
+        assert [child.wait(timeout=120) for child in children] == [0] * 3
+        assert contents(FilesEngine(tmp_path / "target")) == contents(source)
+        for number in range(1, 40, 3):
+            row = in_bytes(user(f"new{number}", "x"))
+            size = source.stat(LogKey(PROJECT, session_id(number)))
+            assert size is not None
+            source.extend(size.key, [row], start=size.size_bytes)

@@ -78,6 +78,9 @@ def told(copied: Copied) -> dict[str, object]:
 
 def say(copied: Copied) -> None:
     """The same for people."""
+    if not copied.sessions and not copied.left_out:
+        click.echo(f"Nothing is new: {plural(copied.skipped, 'session')} had everything already.")
+        return
     what = f"{plural(copied.records, 'record')}, {plural(copied.blobs, 'file')}, {render.size(copied.size_bytes)}"
     there = f" {plural(copied.skipped, 'session')} had everything already." if copied.skipped else ""
     wrong = f" {plural(copied.conflicts, 'conflict')}." if copied.conflicts else ""

@@ -50,4 +50,5 @@ def say(operation: Operation, title: str, settings: Settings) -> None:
     click.echo(f"Deleted {paint(render.line(title, 100), bold=True)}: {what}{render.size(operation.size_bytes)}.")
     if not settings.is_quiet:
         kept = f"kept for {TRASH_DAYS} days at least, and until clew gc"
-        click.echo(paint(f"Bring it back: clew undo {render.neutral(operation.id[:8])}  ({kept})", dim=True))
+        undo = render.neutral(f"clew undo{settings.words} {operation.id[:8]}")
+        click.echo(paint(f"Bring it back: {undo}  ({kept})", dim=True))

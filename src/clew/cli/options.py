@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,12 @@ class Settings:
             directory = None if self.config_dir is None else Path(self.config_dir)
             self._store = defaults.open(self.store_url if directory is None else directory)
         return self._store
+
+    @property
+    def words(self) -> str:
+        """The options that name the store, for a command that a person is told to type; with a blank in front."""
+        given = [("--config-dir", self.config_dir), ("--store", self.store_url)]
+        return "".join(f" {name} {shlex.quote(value)}" for name, value in given if value is not None)
 
     @property
     def opened(self) -> Store | None:
@@ -142,8 +149,8 @@ def warn_of_unfinished(settings: Settings, shown: int = 3) -> None:
     except ClewError:
         return  # What cannot be looked at was the business of the command itself.
     for each in unfinished[:shown]:
-        ways = [f"finish it: clew operations --finish {each.id}"]
-        ways += [f"undo it: clew undo {each.id}"] if each.can_be_undone else []
+        ways = [f"finish it: clew operations{settings.words} --finish {each.id}"]
+        ways += [f"undo it: clew undo{settings.words} {each.id}"] if each.can_be_undone else []
         warn(settings, f"the {each.kind} {each.id} is not finished: it is {each.state.value}; {', or '.join(ways)}")
     if len(unfinished) > shown:
         warn(settings, f"{len(unfinished) - shown} more are not finished: see clew operations")
