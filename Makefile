@@ -10,7 +10,7 @@ WORKERS ?= 2
 $(shell if [ -f $(VENV)/.made ] && { [ "$$(cat $(VENV)/.made)" != "$$(pwd)" ] || ! $(BIN)/python -c ''; } \
 	>/dev/null 2>&1; then rm -f $(VENV)/.made; fi)
 
-.PHONY: help run test lint fast test-slow compat format clean
+.PHONY: help run test lint fast test-slow compat bench format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo 'make test       linter, formatter, types and the fast tests'
 	@echo 'make test-slow  crash, load and large-corpus tests'
 	@echo 'make compat     the tests that start the real client (Linux, npm)'
+	@echo 'make bench      how fast it is, and against what'
 	@echo 'make format     put the code into shape'
 	@echo 'make clean      remove .venv and every cache in this directory'
 
@@ -44,12 +45,15 @@ test-slow: $(VENV)/.tools
 compat: $(VENV)/.tools
 	@$(BIN)/python scripts/client.py test
 
+bench: $(VENV)/.tools
+	@$(BIN)/python -m benchmarks
+
 format: $(VENV)/.tools
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 
 $(VENV)/.made:
 	@python=$$(PYTHON='$(PYTHON)' sh scripts/find_python.sh) && \

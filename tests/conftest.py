@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import ipaddress
 import os
 import socket
+import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,30 @@ def config_dir(isolated_home: Path) -> Path:
     config = isolated_home / ".claude"
     config.mkdir(mode=0o700)
     return config
+
+
+_CAPABILITIES_V3 = 0x20080522
+_READ_AND_WRITE_ALL = (1 << 1) | (1 << 2)
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: what lets root pass by the permissions of files."""
+
+
+@pytest.fixture
+def permissions_count() -> Iterator[None]:
+    """Lets the permissions of files hold in this thread, also where root runs the tests."""
+    if os.geteuid() != 0:
+        yield
+        return
+    if sys.platform != "linux":
+        pytest.skip("root may read everything")
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0)
+    held = (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, held) == 0, os.strerror(ctypes.get_errno())
+    less = (ctypes.c_uint32 * 6)(*held)
+    less[0] &= ~_READ_AND_WRITE_ALL
+    assert libc.capset(header, less) == 0, os.strerror(ctypes.get_errno())
+    yield
+    assert libc.capset(header, held) == 0, os.strerror(ctypes.get_errno())
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -25,6 +25,10 @@ BAD: list[tuple[list[str], int, str]] = [
     (["ls", "--all", "--project", "."], 2, "--all and --project contradict"),
     (["ls", "--store", "sqlite:x", "--config-dir", "y"], 2, "both name a store"),
     (["ls", "--store", "sqlite:x"], 2, "later version"),
+    (["ls", "--config-dir", ""], 2, "--config-dir names no directory"),
+    (["ls", "--store", ""], 2, "a store needs a directory"),
+    (["ls", "--project", ""], 4, "there is no directory ''"),
+    (["ls", "--project", "x" * 10_000], 4, "xxx…"),
     (["ls", "--limit", "-1"], 2, "Invalid value for '--limit'"),
     (["ls", "--sort", "colour"], 2, "Invalid value for '--sort'"),
     (["ls", "--bogus"], 2, "No such option"),
@@ -50,6 +54,11 @@ BAD: list[tuple[list[str], int, str]] = [
     (["search", "x"], 2, "`clew search` comes with a later version"),
     (["shwo"], 2, "there is no command 'shwo'"),
     (["\x1b[2J"], 2, "there is no command '\\x1b[2J'"),
+    (["show", ID, "--at", "turn:" + "9" * 5000], 2, "99…"),
+    (["show", "a" * 10_000], 4, "no session"),
+    (["show", "x/" * 5_000 + "y.jsonl"], 6, "x/x/x"),
+    (["show", "\udcff\udcfe"], 4, "no session"),
+    (["show", "/tmp/\udcff.jsonl"], 4, "there is no /tmp/\\udcff.jsonl"),
     (["completion", "tcsh"], 2, "Invalid value for"),
 ]
 
@@ -99,7 +108,7 @@ def test_candidates_are_listed_in_both(run: Run, places: dict[str, str]) -> None
     assert {line.strip() for line in run("show", "0000000").err.splitlines()} >= ids
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.usefixtures("permissions_count")
 def test_a_file_that_may_not_be_read_is_a_storage_error(run: Run, config_dir: Path) -> None:
     path = write(config_dir, 1, *two_turns())
     path.chmod(0)
@@ -107,6 +116,21 @@ def test_a_file_that_may_not_be_read_is_a_storage_error(run: Run, config_dir: Pa
         done = run("show", name)
         assert done.code == 6
         assert "Traceback" not in done.err
+
+
+@pytest.mark.usefixtures("permissions_count")
+@pytest.mark.parametrize("name", ["", "projects", "projects/-home-me-proj"])
+def test_a_directory_that_may_not_be_read_is_told(run: Run, config_dir: Path, name: str) -> None:
+    write(config_dir, 1, *two_turns())
+    place = config_dir / name
+    place.chmod(0)
+    try:
+        done = run("ls", "--all", "--json")
+        assert done.code == (0 if "/" in name else 6)
+        assert str(place) in (done.err if "/" in name else done.json["error"])
+        assert run("show", ID).code == (4 if "/" in name else 6)
+    finally:
+        place.chmod(0o700)
 
 
 def test_a_session_id_that_is_a_directory_says_so(run: Run, config_dir: Path) -> None:
@@ -142,6 +166,32 @@ def test_a_reader_that_stops_reading_ends_it_quietly(config_dir: Path, arguments
     os.close(writing)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (4 if "nope" in arguments else 0, b"")
+
+
+def python(program: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    environment = os.environ | {"PYTHONPATH": str(Path(clew.__file__).parent.parent)}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60, **options)
+
+
+def test_where_the_directory_is_gone_only_what_needs_it_fails(config_dir: Path, tmp_path: Path) -> None:
+    write(config_dir, 1, *two_turns())
+    here = tmp_path / "here"
+    for words, code in ((["ls"], 4), (["show", "x.jsonl"], 4), (["ls", "--all"], 0), (["show", ID], 0)):
+        here.mkdir()
+        program = f"import os; os.rmdir(os.getcwd()); from clew.cli import main; exit(main({[*words, '--json']}))"
+        done = python(program, cwd=here)
+        assert (done.returncode, done.stderr) == (code, b"")
+        assert (b"is gone" in done.stdout) is (code == 4)
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2", "0, 1, 2"])
+def test_streams_that_were_closed_before_cost_no_traceback(config_dir: Path, closed: str) -> None:
+    write(config_dir, 1, *two_turns())
+    again = "os.execv(sys.executable, [sys.executable, '-m', 'clew', 'ls', '--all'])"
+    done = python(f"import os, sys\nfor stream in ({closed},): os.close(stream)\n{again}")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (session_id(1)[:8].encode() in done.stdout) is ("1" not in closed)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full here")

@@ -143,6 +143,25 @@ def test_what_cannot_be_read_is_told_on_stderr_and_the_rest_is_listed(run: Run, 
     assert run("ls", "--all", "-q").err == ""
 
 
+@pytest.mark.parametrize("settings", ["garbage", "[1]", '{"cleanupPeriodDays": "x"}', None])
+def test_settings_that_cannot_be_read_are_told_and_the_rest_goes_on(
+    run: Run, config_dir: Path, settings: str | None
+) -> None:
+    write(config_dir, 1, *two_turns())
+    place = config_dir / "settings.json"
+    place.mkdir() if settings is None else place.write_text(settings)
+    for command in (["ls", "--all"], ["ls", "--all", "--json"], ["--all", "--json"], ["--all"]):
+        done = run(*command)
+        assert done.code == 0
+        assert done.err.startswith(f"clew: left out {place}: ")
+        assert "30 " in done.err
+    assert run("ls", "--all", "--json").json[0]["expires_at"].startswith("2026-12-18")
+    if settings is not None:
+        for fine in ("", "{ }", '{"cleanupPeriodDays": 3}'):
+            place.write_text(fine)
+            assert run("ls", "--all").err == ""
+
+
 def test_subagents_are_counted_and_not_listed(run: Run, config_dir: Path) -> None:
     path = write(config_dir, 1, *two_turns())
     folder = path.with_suffix("") / "subagents"

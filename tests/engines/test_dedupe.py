@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -15,15 +16,19 @@ from clew.engines.dedupe import DedupeStore, MemoryDedupe
 from clew.engines.dedupe_disk import DiskDedupe
 
 KEY = LogKey("p", "s")
-MAKERS: dict[str, Callable[[Path], DedupeStore]] = {
-    "memory": lambda _: MemoryDedupe(),
-    "disk": lambda folder: DiskDedupe(folder / "dedupe.sqlite"),
-}
+OpenDisk = Callable[[Path], DiskDedupe]
 
 
-@pytest.fixture(params=[*MAKERS])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> DedupeStore:
-    return MAKERS[request.param](tmp_path)
+@pytest.fixture
+def open_disk() -> Iterator[OpenDisk]:
+    """Opens stores that are closed when the test is over."""
+    with ExitStack() as stack:
+        yield lambda path: stack.enter_context(closing(DiskDedupe(path)))
+
+
+@pytest.fixture(params=["memory", "disk"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, open_disk: OpenDisk) -> DedupeStore:
+    return MemoryDedupe() if request.param == "memory" else open_disk(tmp_path / "dedupe.sqlite")
 
 
 def among(store: DedupeStore, generation: str, *ids: str, key: LogKey = KEY) -> tuple[int, list[str]] | None:
@@ -73,22 +78,22 @@ def test_of_many_logs_in_memory_the_last_asked_for_stay() -> None:
     assert [store.known(key, "g") is not None for key in keys] == [True, False, True]
 
 
-def test_another_process_knows_what_is_on_the_disk(tmp_path: Path) -> None:
-    first, second = (DiskDedupe(tmp_path / "dedupe.sqlite") for _ in range(2))
+def test_another_process_knows_what_is_on_the_disk(tmp_path: Path, open_disk: OpenDisk) -> None:
+    first, second, third = (open_disk(tmp_path / "dedupe.sqlite") for _ in range(3))
     first.learn(KEY, "g", ["a", "b"], start=0, end=10)
     assert among(second, "g", "a", "b", "c") == (10, ["a", "b"])
     # Both go on: what one of them learns of the same rows is no second learning.
     assert first.learn(KEY, "g", ["c"], start=10, end=20)
     assert second.learn(KEY, "g", ["c", "d"], start=10, end=30)
-    assert among(DiskDedupe(tmp_path / "dedupe.sqlite"), "g", "a", "b", "c", "d") == (30, ["a", "b", "c", "d"])
+    assert among(third, "g", "a", "b", "c", "d") == (30, ["a", "b", "c", "d"])
     assert (tmp_path / "dedupe.sqlite").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("spoil", ["garbage", "gone", "no directory", "read-only", "a link"])
-def test_a_broken_file_costs_no_answer(tmp_path: Path, spoil: str) -> None:
+def test_a_broken_file_costs_no_answer(tmp_path: Path, open_disk: OpenDisk, spoil: str) -> None:
     path = tmp_path / "folder" / "dedupe.sqlite"
     path.parent.mkdir()
-    store = DiskDedupe(path)
+    store = open_disk(path)
     store.learn(KEY, "g", ["a"], start=0, end=10)
     store.close()
     for each in path.parent.iterdir():
@@ -99,7 +104,7 @@ def test_a_broken_file_costs_no_answer(tmp_path: Path, spoil: str) -> None:
         path.symlink_to(tmp_path / "elsewhere")
     elif spoil == "read-only":
         path.mkdir()
-    again = DiskDedupe(path)
+    again = open_disk(path)
     assert again.known(KEY, "g") is None
     assert again.learn(KEY, "g", ["b"], start=0, end=10)
     assert among(again, "g", "a", "b") == (10, ["b"])

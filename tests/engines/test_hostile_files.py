@@ -198,7 +198,7 @@ def test_a_session_that_may_not_be_read_is_left_out_of_the_list_and_refused_by_n
         engine.read(KEY)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.usefixtures("permissions_count")
 def test_the_system_says_what_may_not_be_read(folder: Path) -> None:
     (folder / f"{A}.jsonl").touch(mode=0)
     engine = FilesEngine(folder.parent.parent)

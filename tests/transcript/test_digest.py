@@ -248,8 +248,11 @@ def test_times_are_the_earliest_and_the_latest_in_any_form() -> None:
     assert (found.created_at, found.updated_at) == ("2026-04-30T23:30:00.000Z", "2026-05-02T00:00:00.000Z")
 
 
-def test_no_time_that_can_be_read_is_no_time() -> None:
-    found = digest_of([prompt(timestamp="soon")])
+@pytest.mark.parametrize(
+    "when", ["soon", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-14:00", "1 Jan 99999999999"]
+)
+def test_no_time_that_can_be_read_is_no_time(when: str) -> None:
+    found = digest_of([prompt(timestamp=when)])
     assert (found.created_at, found.updated_at) == (None, None)
 
 

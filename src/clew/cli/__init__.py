@@ -6,6 +6,7 @@ reader that stops reading, as in `clew ls | head -1`, ends the program quietly w
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -26,7 +27,7 @@ def _main(arguments: Sequence[str]) -> int:
 
     from clew.cli import output
     from clew.cli.group import ReaderGone, run
-    from clew.errors import ClewError, StorageError, UsageError
+    from clew.errors import ClewError, NotFound, StorageError, UsageError
 
     output.prepare_streams()
     is_json = "--json" in _before_dashes(arguments)
@@ -47,11 +48,24 @@ def _main(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         found = ClewError(error.format_message())
     except OSError as error:
-        # What reading meets is translated where it happens, so this is stdout itself: a full disk behind `>`.
-        found, is_json = StorageError(f"the output cannot be written: {error.strerror or error}"), False
-        output.let_go_of_stdout()
+        # What reading meets is translated where it happens, so this is where clew stands, or stdout itself: a full disk
+        # behind `>`.
+        if not _is_somewhere():
+            found = NotFound("the directory that clew was started in is gone", hint="go to one that is there: cd")
+        else:
+            hint = "look for room, and at what stdout is: df -h ."
+            found, is_json = StorageError(f"the output cannot be written: {error.strerror or error}", hint=hint), False
+            output.let_go_of_stdout()
     output.fail(found, is_json=is_json)
     return found.exit_code
+
+
+def _is_somewhere() -> bool:
+    """Whether relative paths mean anything: another program may have removed the directory we are in."""
+    try:
+        return bool(os.getcwd())
+    except OSError:
+        return False
 
 
 def _before_dashes(arguments: Sequence[str]) -> Sequence[str]:

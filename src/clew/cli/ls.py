@@ -71,6 +71,7 @@ def overview(settings: Settings) -> None:
     stats = store.logs(settings.scope())
     if settings.is_json:
         output.write_chunks(output.array(store.describe(stats)))
+        warn_of_problems(settings)
         return
     if not stats and not settings.is_all and settings.project is None:
         stats = store.logs()
@@ -81,6 +82,7 @@ def overview(settings: Settings) -> None:
         nothing(settings)
         return
     page(settings, stats, None, "newest")
+    warn_of_problems(settings)
     if not settings.is_quiet:
         dim = Paint(is_on=settings.has_color)
         click.echo(dim("Read one: clew show ID    The newest: clew show latest    More: clew --help", dim=True))
@@ -107,7 +109,7 @@ def nothing(settings: Settings) -> None:
     if everywhere:
         there = "is 1 session" if everywhere == 1 else f"are {everywhere:,} sessions"
         click.echo(f"There {there} in other directories: clew ls --all")
-    else:
+    elif store.engine.capabilities.is_clients:
         click.echo(f"Claude Code keeps its sessions in {render.neutral(render.home_as_tilde(store.place))};")
         click.echo("start it in a project, and its sessions show up here.")
 

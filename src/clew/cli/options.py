@@ -48,6 +48,8 @@ class Settings:
         if self._store is None:
             if self.config_dir is not None and self.store_url is not None:
                 raise UsageError("--config-dir and --store both name a store", hint="leave one of them out")
+            if self.config_dir == "":
+                raise UsageError("--config-dir names no directory", hint="leave it out for the client's own")
             directory = None if self.config_dir is None else Path(self.config_dir)
             self._store = defaults.open(self.store_url if directory is None else directory)
         return self._store

@@ -14,12 +14,19 @@ import msgspec
 
 from clew.errors import ClewError
 
+ERROR_CHARACTERS_MAX = 1_000
+"""An error may quote what was typed, which may be a page; a path of the system's greatest length is four of these."""
+
 _encode = msgspec.json.Encoder().encode
 _REFUSED = (UnicodeEncodeError, ValueError, OverflowError, msgspec.MsgspecError)
 
 
 def prepare_streams() -> None:
-    """Characters that the encoding of a stream lacks come out as escapes; nothing raises for them."""
+    """Characters that the encoding of a stream lacks come out as escapes; nothing raises for them, nor for a stream
+    that was closed before we began (`>&-`).
+    """
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - It stays open as long as the process.
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - The same.
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -77,17 +84,22 @@ def let_go_of_stdout() -> None:
 
 def fail(error: ClewError, *, is_json: bool) -> None:
     """Tells an error: as a document on stdout for programs, on stderr for people."""
+    message, hint = _cut(error.message), _cut(error.hint)
     if is_json:
         try:
-            write_json({"error": error.message, "hint": error.hint, "candidates": list(error.candidates)})
+            write_json({"error": message, "hint": hint, "candidates": list(error.candidates)})
             sys.stdout.flush()
         except BrokenPipeError:
             let_go_of_stdout()
         return
     from clew.cli.render import neutral
 
-    click.echo(f"clew: {neutral(error.message)}", err=True)
+    click.echo(f"clew: {neutral(message)}", err=True)
     for candidate in error.candidates:
         click.echo(f"  {neutral(candidate)}", err=True)
-    if error.hint:
-        click.echo(f"  hint: {neutral(error.hint)}", err=True)
+    if hint:
+        click.echo(f"  hint: {neutral(hint)}", err=True)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= ERROR_CHARACTERS_MAX else text[:ERROR_CHARACTERS_MAX] + "…"

@@ -7,9 +7,9 @@ import click
 from clew import defaults
 from clew.cli import ls, show
 from clew.cli.group import Command
-from clew.cli.options import Settings, settings_of
+from clew.cli.options import Settings, settings_of, warn_of_problems
 from clew.cli.render import Paint, home_as_tilde, neutral
-from clew.errors import NotFound
+from clew.errors import NotFound, UsageError
 
 SESSIONS_SHOWN = 10
 
@@ -19,7 +19,8 @@ SESSIONS_SHOWN = 10
 def command(context: click.Context) -> None:
     """Show the sessions there are, newest first, and the newest conversation; the sample's where there are none."""
     settings = settings_of(context)
-    settings.is_json = False
+    if settings.is_json:
+        raise UsageError("`clew welcome` is for people only", hint="for programs: clew ls --json")
     settings.is_all = settings.project is None
     if not has_sessions(settings):
         place = neutral(home_as_tilde(settings.store().place))
@@ -46,5 +47,6 @@ def present(settings: Settings) -> None:
     if last is None:
         return
     click.echo(f"\n{paint('The newest conversation', bold=True)}\n")
+    warn_of_problems(settings)
     show.print_all(show.conversation_text(last.session, last.session.conversation(), settings, paint))
     click.echo(f"\n{paint('Go on with: clew --help', dim=True)}")

@@ -63,7 +63,7 @@ def place_at_end(fs: FileSystem, waiting: Waiting, path: str, file: io.RawIOBase
                 before = fs.size_and_time(file)
                 is_torn = not _ends_line(file, before.st_size)
                 if not is_torn or waiting.now_ns() - before.st_mtime_ns >= IN_FLIGHT_NS:
-                    return _write(fs, path, file, rows, before, is_torn=is_torn)
+                    return _write(fs, path, file, rows, before, is_torn=is_torn, is_alone=is_alone is True)
                 seconds, tries = WAIT_SECONDS, 0
         waited += seconds
         if waited > WAIT_SECONDS_MAX:
@@ -79,13 +79,22 @@ def _ends_line(file: io.RawIOBase, end: int) -> bool:
 
 
 def _write(
-    fs: FileSystem, path: str, file: io.RawIOBase, rows: bytes, before: os.stat_result, *, is_torn: bool
+    fs: FileSystem,
+    path: str,
+    file: io.RawIOBase,
+    rows: bytes,
+    before: os.stat_result,
+    *,
+    is_torn: bool,
+    is_alone: bool,
 ) -> Placed:
     notes = (ENDED,) if is_torn else ()
     start, end = _write_once(fs, path, file, b"\n" + rows if is_torn else rows)
+    # Where nobody else could have the file open, the byte before is the one that was looked at.
+    is_as_seen = is_alone and start == before.st_size
     if is_torn:
         start += 1
-    if end - start != len(rows) or not _ends_line(file, start):
+    if end - start != len(rows) or not (is_as_seen or _ends_line(file, start)):
         start, end = _write_once(fs, path, file, b"\n" + rows)
         start, notes = start + 1, (*notes, DISTURBED)
     return Placed(start, end, before, fs.size_and_time(file), notes)

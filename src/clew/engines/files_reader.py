@@ -401,15 +401,28 @@ class FilesReader(Engine):
         return engine, LogKey(place.project, place.session, place.name)
 
     def retention_days(self) -> float | None:
-        """`cleanupPeriodDays` of the client's settings; anything but a sensible number counts as not set."""
+        """`cleanupPeriodDays` of the client's settings. Anything but a sensible number counts as not set, and is
+        a problem.
+        """
         settings = self.layout.settings()
         if settings is None or self._retention_days is not None:
             return self._retention_days
-        data = read_small(self._fs, self._at(settings))
-        value = None if data is None else body_of(data).get("cleanupPeriodDays")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= RETENTION_DAYS_MAX:
+        path = self._at(settings)
+        self._problems.pop(path, None)
+        try:
+            self._fs.stat(path)
+        except OSError:
             return RETENTION_DAYS
-        return value
+        data = read_small(self._fs, path)
+        found = {} if data is None else body_of(data)
+        value = found.get("cleanupPeriodDays")
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= RETENTION_DAYS_MAX:
+            return value
+        if value is not None:
+            self._report(path, f"its cleanupPeriodDays is no number of days, {RETENTION_DAYS} are taken")
+        elif data is None or (not found and b"".join(data.split()) not in (b"", b"{}")):
+            self._report(path, f"no JSON object can be read there, {RETENTION_DAYS} days are taken")
+        return RETENTION_DAYS
 
     # How looking around treats what it meets.
 

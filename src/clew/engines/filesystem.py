@@ -207,7 +207,8 @@ class OsFileSystem:
         # Asking costs a call for each file; one of our own that its owner may read needs no asking.
         if stat.st_mode & modes.S_IRUSR and stat.st_uid == os.geteuid():
             return True
-        return os.access(path, os.R_OK)
+        # By the user and the rights that opening it would go by, where the system can be asked so.
+        return os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
 
     def real_path(self, path: str) -> str:
         return os.path.realpath(path)

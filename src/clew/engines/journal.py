@@ -4,18 +4,20 @@ Two questions are answered from it. Whether a batch was written already, when it
 went lost, when another program read the log before they stood in it and then put a shorter copy in its place.
 
 A journal is a line of JSON for each append, followed by its rows where they are kept. It may be torn by a crash: what
-follows the damage counts as not noted. It is derived data with one use that is not: exact retries of rows without ids.
+follows the damage counts as not noted, and the next note writes it anew. It is derived data with one use that is not:
+exact retries of rows without ids.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
 from clew.engines.filesystem import FileSystem
+from clew.engines.lines import chunks_of
 from clew.engines.whole import make_dirs, write_all, write_whole
 
 BATCHES_NOTED = 200
@@ -54,25 +56,23 @@ def to_bytes(noted: Noted) -> bytes:
     return msgspec.json.encode(header) + b"\n" + (noted.rows or b"")
 
 
-def notes_in(data: bytes) -> list[Noted]:
-    """The notes of a journal in order, up to where it is damaged."""
-    return [*_notes(data)]
-
-
-def _notes(data: bytes) -> Iterator[Noted]:
-    at = 0
-    while (end := data.find(b"\n", at)) >= 0:
+def notes_in(data: bytes) -> tuple[list[Noted], int]:
+    """The notes of a journal in order, up to where it is damaged, and where that is: at the end, where it is whole."""
+    notes: list[Noted] = []
+    whole = 0
+    while (end := data.find(b"\n", whole)) >= 0:
         try:
-            header = _decode_header(data[at:end])
+            header = _decode_header(data[whole:end])
             batch = None if header.batch is None else bytes.fromhex(header.batch).decode("utf-8", "surrogatepass")
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
-            return
-        at = end + 1
-        rows = data[at : at + header.size] if header.kept else None
+            break
+        end += 1
+        rows = data[end : end + header.size] if header.kept else None
         if rows is not None and len(rows) < header.size:
-            return
-        at += len(rows or b"")
-        yield Noted(batch, header.inode, header.start, header.size, rows)
+            break
+        whole = end + len(rows or b"")
+        notes.append(Noted(batch, header.inode, header.start, header.size, rows))
+    return notes, whole
 
 
 def shortened(notes: list[Noted]) -> bytes:
@@ -118,39 +118,52 @@ class Journal:
         self._fs = fs
         self._path = path
         self._notes: list[Noted] = []
-        self._seen: tuple[int, int] | None = None
+        self._inode = self._size = 0
+        """Up to where it was read; 0 where there is none."""
+        self._is_damaged = False
         self.changed_ns = 0
         """When something was noted last, as of the newest call of `notes`."""
 
     def notes(self) -> list[Noted]:
-        """What is noted, oldest first. What this process wrote itself is not read again."""
+        """What is noted, oldest first. What was read, or was written here, is not read again."""
         try:
             stat = self._fs.stat(self._path)
         except FileNotFoundError:
-            self._notes, self._seen, self.changed_ns = [], None, 0
+            self._notes, self._inode, self._size, self._is_damaged, self.changed_ns = [], 0, 0, False, 0
             return self._notes
         self.changed_ns = stat.st_mtime_ns
-        if self._seen != (stat.st_ino, stat.st_size):
-            with self._fs.open(self._path) as file:
-                self._notes = notes_in(b"".join(iter(lambda: file.read(JOURNAL_BYTES_MAX), b"")))
-            self._seen = (stat.st_ino, stat.st_size)
+        if (self._inode, self._size) != (stat.st_ino, stat.st_size):
+            is_longer = self._inode == stat.st_ino and self._size < stat.st_size and not self._is_damaged
+            self._read(stat, self._size if is_longer else 0)
         return self._notes
 
+    def _read(self, stat: os.stat_result, start: int) -> None:
+        with self._fs.open(self._path) as file:
+            data = b"".join(chunks_of(file, start, stat.st_size - start, JOURNAL_BYTES_MAX))
+        found, whole = notes_in(data)
+        self._notes = [*self._notes, *found] if start else found
+        self._inode, self._size, self._is_damaged = stat.st_ino, stat.st_size, whole < len(data)
+
     def note(self, noted: Noted, *, is_durable: bool) -> None:
-        """Adds a note. `is_durable` returns when it is on the disk; otherwise it outlives this process alone."""
-        notes, data = self.notes(), to_bytes(noted)
-        if self._seen is not None and self._seen[1] + len(data) > JOURNAL_BYTES_MAX:
-            data = shortened([*notes, noted])
-            write_whole(self._fs, self._path, [data])
-            self._notes, self._seen = notes_in(data), None
+        """Adds a note; `notes` was asked since the lock is held. `is_durable` returns when it is on the disk; otherwise
+        it outlives this process alone.
+        """
+        data = to_bytes(noted)
+        if self._is_damaged or self._size + len(data) > JOURNAL_BYTES_MAX:
+            data = shortened([*self._notes, noted])
+            is_missed = any(each.batch is not None for each in self._notes) or is_durable
+            write_whole(self._fs, self._path, [data], is_synced=is_missed)
+            self._notes, self._is_damaged = notes_in(data)[0], False
+            self._inode, self._size = self._fs.stat(self._path).st_ino, len(data)
             return
         with self._open() as file:
             write_all(self._fs, file, data)
             if is_durable:
                 self._fs.sync(file)
-            stat = self._fs.size_and_time(file)
-        notes.append(noted)
-        self._seen = (stat.st_ino, stat.st_size)
+            if not self._inode:
+                self._inode = self._fs.size_and_time(file).st_ino
+        self._notes.append(noted)
+        self._size += len(data)
 
     def _open(self) -> io.RawIOBase:
         try:

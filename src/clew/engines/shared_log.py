@@ -1,6 +1,6 @@
 """Appending to one log that other programs append to as well.
 
-Our own processes take turns by a lock on a side file, our own threads by a queue: whoever is first takes along what the
+Our own processes take turns by a lock on a side file, our own threads by `turns`: whoever is first takes along what the
 others want to append, and one flush of the disk serves all of them. A batch goes so, and a crash may come anywhere:
 
     journal    what is to be appended, and where the log ended         (a retry finds what of it stands in the log)
@@ -14,8 +14,8 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
@@ -26,6 +26,7 @@ from clew.engines.dedupe import DedupeStore
 from clew.engines.filesystem import FileSystem, failures_of, shown_path
 from clew.engines.journal import ROWS_BYTES_MAX, Journal, Noted, written_of
 from clew.engines.known_rows import KnownRows, lines_of
+from clew.engines.turns import Turns
 from clew.engines.whole import make_dirs, write_whole
 from clew.errors import ClewError, Conflict, StorageError
 from clew.records.codec import decode
@@ -35,6 +36,8 @@ from clew.records.record import Record
 REWRITE_NS = 60_000_000_000
 """Another program that replaces a log by a copy needs no longer than this between reading and renaming."""
 REPLACED_TRIES_MAX = 3
+GROUP_BYTES_MAX = 1024 * 1024
+"""Small appends that came together are written together, up to so many bytes."""
 
 
 class Names(msgspec.Struct, frozen=True):
@@ -55,10 +58,18 @@ class Want(msgspec.Struct):
     answer: Appended | None = None
     error: ClewError | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it may be written together with others: nothing has to be known of the state between them."""
+        return self.batch_id is None and self.expect is None and not self.keep_time
 
-def revision_of(stat: os.stat_result | None) -> str:
-    """The token for this state of a file. The inode tells a file that was replaced by rename from one that grew."""
-    return "" if stat is None else f"{stat.st_ino:x}-{stat.st_size:x}-{stat.st_mtime_ns:x}"
+
+def revision_of(stat: os.stat_result | None, size: int | None = None) -> str:
+    """The token for this state of a file. The inode tells a file that was replaced by rename from one that grew.
+
+    With a `size` that is not the file's it is the token of a state that is over: nothing is at it any more.
+    """
+    return "" if stat is None else f"{stat.st_ino:x}-{stat.st_size if size is None else size:x}-{stat.st_mtime_ns:x}"
 
 
 @contextmanager
@@ -98,21 +109,18 @@ class SharedLog:
         self.gone: int | None = None
         """The inode of the file that was deleted here last: a new one must not be taken for it."""
         self._pause = pause
-        self._turn = threading.Lock()
-        self._queue: deque[Want] = deque()
+        self._turns = Turns(self._serve, gathers=is_synced)
+        self._flushing = threading.Lock()
         self._is_dirty = False
 
     def append(self, want: Want) -> Appended:
         """Waits for its turn. Raises what went wrong with this append; others of the same turn have their own."""
-        self._queue.append(want)
-        with self._turn:
-            if want.answer is None and want.error is None:
-                self._serve([self._queue.popleft() for _ in range(len(self._queue))])
+        self._turns.take(want)
         if want.answer is None:
             raise want.error or StorageError("the append was interrupted", is_permanent=False)
         return want.answer
 
-    def _serve(self, wants: list[Want]) -> None:
+    def _serve(self, wants: Sequence[Want]) -> None:
         try:
             with failures_of(self.names.log, "written"), held(self.fs, self.names.lock) as lock:
                 waiting = Waiting(self._pause, lambda: self.fs.now_ns(lock))
@@ -125,20 +133,24 @@ class SharedLog:
                 want.error = want.error or StorageError("the append was interrupted", is_permanent=False)
             raise
         else:
-            self._is_dirty = not self.is_synced
+            self._is_dirty |= not self.is_synced
             for want, answer in zip((want for want in wants if want.error is None), answers, strict=True):
                 want.answer = answer
 
     def flush(self) -> None:
         """Brings to the disk what was appended without a flush."""
-        with self._turn:
-            if not self._is_dirty:
+        with self._flushing:
+            was_dirty, self._is_dirty = self._is_dirty, False
+            if not was_dirty:
                 return
-            with failures_of(self.names.log, "written"), suppress(FileNotFoundError):
-                with self.fs.open_append(self.names.log, make=False) as file:
-                    self.fs.sync(file)
-                self.fs.sync_dir(os.path.dirname(self.names.log))
-            self._is_dirty = False
+            try:
+                with failures_of(self.names.log, "written"), suppress(FileNotFoundError):
+                    with self.fs.open_append(self.names.log, make=False) as file:
+                        self.fs.sync(file)
+                    self.fs.sync_dir(os.path.dirname(self.names.log))
+            except BaseException:
+                self._is_dirty = True
+                raise
 
 
 class _Turn:
@@ -150,6 +162,8 @@ class _Turn:
         self._path = log.names.log
         self._waiting = waiting
         self._file: io.RawIOBase | None = None
+        self._stat: os.stat_result | None = None
+        """How the open file was when it was looked at, or as our last write left it."""
         self._written: list[tuple[Placed, bytes]] = []
         self._notes: tuple[str, ...] = ()
 
@@ -159,11 +173,12 @@ class _Turn:
         try:
             self._open()
             self._bring_back_lost(self._notes_of_others())
-            for want in wants:
+            for group in _groups(wants):
                 try:
-                    answers.append(self._append(want))
+                    answers += [self._append(group[0])] if len(group) == 1 else self._append_together(group)
                 except ClewError as error:
-                    want.error = error
+                    for want in group:
+                        want.error = error
             self._settle()
         finally:
             self._close()
@@ -175,16 +190,17 @@ class _Turn:
         self._close()
         with suppress(FileNotFoundError):
             self._file = self._fs.open_append(self._path, make=False)
+            self._stat = self._fs.size_and_time(self._file)
 
     def _close(self) -> None:
         if self._file is not None:
             self._file.close()
-            self._file = None
+            self._file = self._stat = None
 
     # One append.
 
     def _append(self, want: Want) -> Appended:
-        stat = None if self._file is None else self._fs.size_and_time(self._file)
+        stat = self._stat
         there, is_retry = self._there(want, stat)
         if want.expect is not None and not is_retry and want.expect != revision_of(stat):
             raise Conflict(
@@ -192,36 +208,62 @@ class _Turn:
                 f"not at {want.expect or 'none'} as expected",
                 hint="read what was added, then append again",
             )
-        new = [entry for at, entry in enumerate(want.entries) if at not in there]
+        new = [entry for at, entry in enumerate(want.entries) if at not in there] if there else want.entries
         if not new:
             return Appended(revision_of(stat), 0, len(want.entries))
-        rows = b"".join([entry.data + b"\n" for entry in new])
-        # Only rows that nothing but the journal can tell from others need it on the disk first.
-        has_doubles = want.expect is not None or any(not self._id_of(entry) for entry in new)
-        is_durable = want.batch_id is not None and has_doubles
-        placed = self._place(want.batch_id, rows, is_durable=is_durable)
-        after = self._timed(placed, keep_time=want.keep_time)
-        ids = [entry.dedupe_id for entry in new if entry.dedupe_id and self._log.has_ids]
-        self._log.known.add(after, placed.start, placed.end, ids, rows)
+        placed, after = self._write(new, want)
         return Appended(revision_of(after), len(new), len(want.entries) - len(new), placed.notes)
 
-    def _id_of(self, entry: Entry) -> str | None:
-        return entry.dedupe_id if self._log.has_ids else None
+    def _append_together(self, wants: Sequence[Want]) -> list[Appended]:
+        """The answers of plain appends, written as one. All but the last tell a revision that is over."""
+        stat = self._stat
+        there, _ = self._there(Want([entry for want in wants for entry in want.entries]), stat)
+        counts: list[tuple[int, int]] = []
+        new: list[Entry] = []
+        at = size = 0
+        for want in wants:
+            mine = [entry for number, entry in enumerate(want.entries, at) if number not in there]
+            at, size = at + len(want.entries), size + sum(len(entry.data) + 1 for entry in mine)
+            new += mine
+            counts.append((len(mine), size))
+        if not new:
+            return [Appended(revision_of(stat), 0, len(want.entries)) for want in wants]
+        placed, after = self._write(new, Want(new))
+        left = after.st_size - size
+        return [
+            Appended(revision_of(after, left + end), written, len(want.entries) - written, placed.notes)
+            for want, (written, end) in zip(wants, counts, strict=True)
+        ]
+
+    def _write(self, entries: Sequence[Entry], want: Want) -> tuple[Placed, os.stat_result]:
+        """Writes rows that are not there yet. Returns where they are, and how the file is then."""
+        rows = b"\n".join([entry.data for entry in entries]) + b"\n"
+        ids = [mark for mark in self._ids_of(entries) if mark]
+        # Only rows that nothing but the journal can tell from others need it on the disk first.
+        has_doubles = want.expect is not None or len(ids) < len(entries)
+        placed = self._place(want.batch_id, rows, is_durable=want.batch_id is not None and has_doubles)
+        after = self._timed(placed, keep_time=want.keep_time)
+        self._log.known.add(after, placed.start, placed.end, ids, rows)
+        return placed, after
+
+    def _ids_of(self, entries: Sequence[Entry]) -> list[str | None]:
+        return [entry.dedupe_id for entry in entries] if self._log.has_ids else [None] * len(entries)
 
     def _there(self, want: Want, stat: os.stat_result | None) -> tuple[set[int], bool]:
         """Which entries are in the log already, by number, and whether an earlier try of this batch wrote any."""
-        ids = {entry.dedupe_id for entry in want.entries if self._id_of(entry)} - {None}
-        known: set[str] = set()
+        marks = self._ids_of(want.entries)
+        ids = {mark for mark in marks if mark}
+        known: AbstractSet[str] = frozenset()
         if self._file is not None and stat is not None:
-            known |= self._log.known.among(self._file, stat, [each for each in ids if each])
+            known = self._log.known.among(self._file, stat, ids)
         there: set[int] = set()
-        again = set(known)
-        for at, entry in enumerate(want.entries):
-            mark = self._id_of(entry)
-            if mark is not None:
-                if mark in again:
-                    there.add(at)
-                again.add(mark)
+        if known or len(ids) < len(marks):
+            again = {*known}
+            for at, mark in enumerate(marks):
+                if mark:
+                    if mark in again:
+                        there.add(at)
+                    again.add(mark)
         if want.batch_id is None:
             return there, False
         found = self._found_of(want, stat, there)
@@ -266,15 +308,15 @@ class _Turn:
             with suppress(FileExistsError):
                 write_whole(self._fs, self._path, [rows], replaces=False, begun=note, avoid=self._log.gone)
                 self._open()
-                stat = self._stat()
+                stat = self._present()
                 placed = Placed(0, len(rows), stat, stat)
                 self._written.append((placed, rows))
                 return placed
             # Somebody made it at this moment.
             self._open()
-        stat = self._stat()
-        note(stat)
+        note(self._present())
         placed = place_at_end(self._fs, self._waiting, self._path, self._opened(), rows)
+        self._stat = placed.after
         self._written.append((placed, rows))
         return placed
 
@@ -283,8 +325,10 @@ class _Turn:
             raise _removed(self._path)
         return self._file
 
-    def _stat(self) -> os.stat_result:
-        return self._fs.size_and_time(self._opened())
+    def _present(self) -> os.stat_result:
+        if self._stat is None:
+            raise _removed(self._path)
+        return self._stat
 
     def _timed(self, placed: Placed, *, keep_time: bool) -> os.stat_result:
         """Puts the time back that the file had, or sees to it that it grew."""
@@ -297,7 +341,8 @@ class _Turn:
             self._fs.set_times(self._opened(), before.st_mtime_ns + TICK_NS)
         else:
             return after
-        return self._stat()
+        self._stat = self._fs.size_and_time(self._opened())
+        return self._stat
 
     # The end of the turn.
 
@@ -311,7 +356,7 @@ class _Turn:
                 now = self._fs.stat(self._path)
             except FileNotFoundError:
                 raise _removed(self._path) from None
-            if now.st_ino == self._stat().st_ino:
+            if now.st_ino == self._present().st_ino:
                 return
             rows = [rows for _, rows in self._written]
             self._written = []
@@ -328,17 +373,15 @@ class _Turn:
         try:
             self._fs.sync(self._opened())
         except OSError:
-            stat = self._stat()
+            stat = self._present()
             starts = [placed.start for placed, _ in self._written]
             self._log.known.doubt(stat, min(starts), max(placed.end for placed, _ in self._written))
             raise
 
     def _notes_of_others(self) -> list[bytes]:
         """Rows that were noted for a file which another program has put a copy in the place of, not long after."""
-        if self._file is None:
-            return []
-        stat, notes = self._stat(), self._log.journal.notes()
-        if not notes or notes[-1].inode in (0, stat.st_ino):
+        stat, notes = self._stat, self._log.journal.notes()
+        if stat is None or not notes or notes[-1].inode in (0, stat.st_ino):
             return []
         if stat.st_ctime_ns - self._log.journal.changed_ns > REWRITE_NS:
             return []
@@ -351,7 +394,7 @@ class _Turn:
             return
         wanted = set(lost)
         ids: set[str] = set()
-        for line in lines_of(self._file, 0, self._stat().st_size):
+        for line in lines_of(self._file, 0, self._present().st_size):
             wanted.discard(line.data)
             row = decode(line)
             if isinstance(row, Record) and row.uuid:
@@ -373,6 +416,23 @@ class _Turn:
             self._notes += (f"another program replaced the log and lost rows: {len(back)} were appended again",)
         if left_out:
             self._notes += (f"another program replaced the log: {left_out} rows on branches it dropped were left out",)
+
+
+def _groups(wants: Sequence[Want]) -> Iterator[Sequence[Want]]:
+    """The appends in order, those that may be written together in one."""
+    if len(wants) == 1:
+        yield wants
+        return
+    group: list[Want] = []
+    size = 0
+    for want in wants:
+        bytes_of = sum(len(entry.data) + 1 for entry in want.entries)
+        if group and (not want.is_plain or not group[-1].is_plain or size + bytes_of > GROUP_BYTES_MAX):
+            yield group
+            group, size = [], 0
+        group.append(want)
+        size += bytes_of
+    yield group
 
 
 def _removed(path: str) -> Conflict:

@@ -9,6 +9,6 @@ ENGINES = {
 
 NOT_IN_TABLE = (
     "appending", "contract", "dedupe", "dedupe_disk", "files_live", "files_reader", "files_trash", "filesystem",
-    "journal", "known_rows", "lines", "peek", "shared_log", "whole", "worktrees",
+    "journal", "known_rows", "lines", "peek", "shared_log", "turns", "whole", "worktrees",
 )  # fmt: skip
 """What the engines are made of."""

@@ -56,11 +56,13 @@ def write_whole(
     replaces: bool = True,
     begun: Callable[[os.stat_result], None] | None = None,
     avoid: int | None = None,
+    is_synced: bool = True,
 ) -> str:
     """A file with this content; it and its name are on the disk when it returns. Returns the SHA-256 in hex.
 
     Raises `FileExistsError` for a name that is taken, unless it `replaces` what is there. `begun` is told of the file
-    before anything is in it. The file gets another inode than `avoid`.
+    before anything is in it. The file gets another inode than `avoid`. Without `is_synced` a failure of the power may
+    leave any part of it: for what is not missed then.
     """
     folder, digest = os.path.dirname(path), hashlib.sha256()
     make_dirs(fs, folder)
@@ -82,7 +84,8 @@ def write_whole(
                 write_all(fs, file, chunk)
             if modified_ns is not None:
                 fs.set_times(file, modified_ns)
-            fs.sync(file)
+            if is_synced:
+                fs.sync(file)
         if replaces:
             fs.rename(temporary, path)
         else:
@@ -90,7 +93,8 @@ def write_whole(
     except (OSError, ClewError):
         _drop(fs, temporary)
         raise
-    fs.sync_dir(folder)
+    if is_synced:
+        fs.sync_dir(folder)
     return digest.hexdigest()
 
 

@@ -148,7 +148,7 @@ def _tolerant(value: dict[str, object], line: Line) -> Record:
             continue
         try:
             setattr(record, field.name, msgspec.convert(inner, field.type))
-        except (msgspec.ValidationError, RecursionError):
+        except (msgspec.ValidationError, RecursionError, UnicodeEncodeError):  # The last for a lone surrogate.
             if name in _IDS and inner not in (0, ""):
                 # The client compares ids whatever their type is: 5 and 5 are the same row.
                 setattr(record, field.name, _id_text(inner))

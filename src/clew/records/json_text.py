@@ -17,9 +17,16 @@ import msgspec
 INTEGER_DIGITS_MAX = 4_300
 """Python refuses to read a longer integer. Here it reads as the nearest float, which is infinite from 309 digits on."""
 
+AT_ONCE_MAX = 1_000
+"""So many repetitions one match takes: each keeps its way back, about 150 bytes, until the match is over."""
+
+# A group is repeated possessively only where a try that fails cannot have moved behind its first byte: before Python
+# 3.11.5 the match goes on from where the last try failed. So the digits of an escape stand here one by one.
+_HEX4 = rb"[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]"
 _SPACE = re.compile(rb"[ \t\r\n]*+")
-_STRING_TEXT = rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
-_NUMBER_TEXT = rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
+_CHARACTERS_TEXT = rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u%s))' % _HEX4
+_STRING_TEXT = b'"%s*+"' % _CHARACTERS_TEXT
+_NUMBER_TEXT = rb"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
 # What `json` of the standard library takes beside JSON proper; other programs write it, so such lines are records.
 _WORD_TEXT = rb"true|false|null|NaN|-?Infinity"
 _STRING = re.compile(_STRING_TEXT)
@@ -31,22 +38,22 @@ _NAME_TEXT = b"%s%s:%s" % (_STRING_TEXT, _WS, _WS)
 _COMMA_TEXT = b"%s,%s" % (_WS, _WS)
 _SCALAR_TEXT = b"(?:%s|%s|%s)" % (_STRING_TEXT, _WORD_TEXT, _NUMBER_TEXT)
 _MEMBER_TEXT = _NAME_TEXT + _SCALAR_TEXT
-_FLAT_OBJECT_TEXT = rb"\{%s(?:%s(?:%s%s)*+)?+%s\}" % (_WS, _MEMBER_TEXT, _COMMA_TEXT, _MEMBER_TEXT, _WS)
-_FLAT_ARRAY_TEXT = rb"\[%s(?:%s(?:%s%s)*+)?+%s\]" % (_WS, _SCALAR_TEXT, _COMMA_TEXT, _SCALAR_TEXT, _WS)
+_MORE = b"{0,%d}" % AT_ONCE_MAX
+_FLAT_OBJECT_TEXT = rb"\{%s(?:%s(?:%s%s)%s)?%s\}" % (_WS, _MEMBER_TEXT, _COMMA_TEXT, _MEMBER_TEXT, _MORE, _WS)
+_FLAT_ARRAY_TEXT = rb"\[%s(?:%s(?:%s%s)%s)?%s\]" % (_WS, _SCALAR_TEXT, _COMMA_TEXT, _SCALAR_TEXT, _MORE, _WS)
 _FLAT_TEXT = b"(?:%s|%s|%s)" % (_SCALAR_TEXT, _FLAT_OBJECT_TEXT, _FLAT_ARRAY_TEXT)
-_MEMBERS = re.compile(b"(?:%s%s%s)++" % (_NAME_TEXT, _FLAT_TEXT, _COMMA_TEXT))
-_ITEMS = re.compile(b"(?:%s%s)++" % (_FLAT_TEXT, _COMMA_TEXT))
+_MEMBERS = re.compile(b"(?:%s%s%s){1,%d}" % (_NAME_TEXT, _FLAT_TEXT, _COMMA_TEXT, AT_ONCE_MAX))
+_ITEMS = re.compile(b"(?:%s%s){1,%d}" % (_FLAT_TEXT, _COMMA_TEXT, AT_ONCE_MAX))
 _NAME = re.compile(_NAME_TEXT)
 _OPENING_OBJECT = re.compile(rb"\{%s%s" % (_WS, _NAME_TEXT))
 _OPENING_ARRAYS = re.compile(rb"\[++")
 _CLOSING = re.compile(rb"[\]}]++")
-_CUT_SCALAR = re.compile(
-    rb'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+(?:\\(?:u[0-9a-fA-F]{0,3})?)?'
-    rb"|-?[0-9.eE+-]*|-?[A-Za-z]*"
-)
+_CHARACTERS = re.compile(b"%s{1,%d}" % (_CHARACTERS_TEXT, AT_ONCE_MAX))
+_CUT_CHARACTER = re.compile(rb"(?:\\(?:u[0-9a-fA-F]{0,3})?)?")
+_CUT_SCALAR = re.compile(rb"-?[0-9.eE+-]*|-?[A-Za-z]*")
 _CUT_ESCAPE = re.compile(rb"u[0-9a-fA-F]{0,4}")
 # Everything up to the next run of brackets, strings skipped; and that run.
-_TO_BRACKETS = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+_TO_BRACKETS = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"){1,%d}' % AT_ONCE_MAX, re.DOTALL)
 _OPENING = re.compile(rb"[\[{]++")
 
 
@@ -268,7 +275,12 @@ def _end_of_value(text: bytes, at: int) -> int:
 def _is_cut(text: bytes, at: int) -> bool:
     """Whether the rest of the text is the beginning of a string, a number or a word."""
     rest = text[at:].rstrip(b"\r\n")
-    return bool(rest) and _CUT_SCALAR.fullmatch(rest) is not None
+    if not rest.startswith(b'"'):
+        return bool(rest) and _CUT_SCALAR.fullmatch(rest) is not None
+    end = 1
+    while characters := _CHARACTERS.match(rest, end):
+        end = characters.end()
+    return _CUT_CHARACTER.fullmatch(rest, end) is not None
 
 
 def _end_of(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:

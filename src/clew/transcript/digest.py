@@ -223,13 +223,10 @@ class DigestFold:
         yield from self._loose_usage
 
     def _note_time(self, timestamp: str) -> None:
-        if not _CLIENT_TIME.fullmatch(timestamp):
-            moment = milliseconds(timestamp)
-            if moment is None:
-                return
-            timestamp = _iso(moment)
-        self._newest = max(self._newest, timestamp)
-        self._oldest = min(self._oldest, timestamp)
+        moment = _as_clients_write(timestamp)
+        if moment:
+            self._newest = max(self._newest, moment)
+            self._oldest = min(self._oldest, moment)
 
     def _note_prompt(self, record: Record) -> None:
         prompt = prompt_of(record)
@@ -256,12 +253,8 @@ class DigestFold:
             self._model = model
         if not any(tokens):
             return
-        timestamp = record.timestamp or ""
-        if timestamp and not _CLIENT_TIME.fullmatch(timestamp):
-            moment = milliseconds(timestamp)
-            timestamp = "" if moment is None else _iso(moment)
         message_id = record.message.id if record.message else None
-        usage = AnswerUsage(message_id, model, timestamp[:10], *tokens)
+        usage = AnswerUsage(message_id, model, _as_clients_write(record.timestamp or "")[:10], *tokens)
         if not message_id:
             self._loose_usage.append(usage)
             return
@@ -351,6 +344,15 @@ def _text(value: JsonValue) -> str | None:
     return sendable_text(value) if isinstance(value, str) and value else None
 
 
-def _iso(moment: float) -> str:
-    """The time as clients write it."""
-    return (_EPOCH + timedelta(milliseconds=moment)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _as_clients_write(timestamp: str) -> str:
+    """A time in the form that clients write; "" for what is none, or lies outside the years 1 to 9999."""
+    if _CLIENT_TIME.fullmatch(timestamp):
+        return timestamp
+    moment = milliseconds(timestamp)
+    if moment is None:
+        return ""
+    try:
+        date = _EPOCH + timedelta(milliseconds=moment)
+    except OverflowError:  # The zone of a date in the first or the last year can lead there.
+        return ""
+    return date.isoformat(timespec="milliseconds").replace("+00:00", "Z")

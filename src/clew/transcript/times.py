@@ -35,6 +35,6 @@ def _odd_date(timestamp: str) -> float | None:
             return None
     try:
         moment = parsedate_to_datetime(timestamp)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000

@@ -1,0 +1,11 @@
+"""The subjects by name, in the order in which they are run. Imported when they are run."""
+
+from __future__ import annotations
+
+SUBJECTS = {
+    "decoding": "benchmarks.decoding:measure",
+    "conversation": "benchmarks.conversation:measure",
+    "streaming": "benchmarks.streaming:measure",
+    "appending": "benchmarks.appending:measure",
+    "starting": "benchmarks.starting:measure",
+}

@@ -1,0 +1,68 @@
+"""Appends that come together are written together, and each is answered as if it came alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clew import Conflict, FilesEngine, LogKey
+from clew.engines.contract import Entry
+from clew.engines.shared_log import GROUP_BYTES_MAX, Want
+
+KEY = LogKey("p", "5e551000-0000-4000-8000-000000000001")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> FilesEngine:
+    return FilesEngine(tmp_path / "config", durability="none")
+
+
+def row(name: str, size: int = 0) -> Entry:
+    return Entry(b'{"type":"user","uuid":"%s","x":"%s"}' % (name.encode(), b"x" * size), name)
+
+
+def serve(engine: FilesEngine, *wants: Want) -> None:
+    """One turn with all of them, as when they waited for it together."""
+    engine._log(KEY)._serve(wants)
+
+
+def lines(engine: FilesEngine) -> list[bytes]:
+    return [line.data.rstrip(b"\n") for line in engine.read(KEY)]
+
+
+def test_appends_of_one_turn_are_written_in_order_and_each_once(engine: FilesEngine) -> None:
+    wants = [Want([row("a"), row("b")]), Want([row("b"), row("c")]), Want([row("a")]), Want([row("d")])]
+    serve(engine, *wants)
+    assert lines(engine) == [row(name).data for name in "abcd"]
+    answers = [want.answer for want in wants]
+    assert [(answer.written, answer.duplicates) for answer in answers if answer] == [(2, 0), (1, 1), (0, 1), (1, 0)]
+
+
+def test_only_the_last_append_of_a_turn_knows_the_present_revision(engine: FilesEngine) -> None:
+    wants = [Want([row(name)]) for name in "abc"]
+    serve(engine, *wants)
+    revisions = [want.answer.revision for want in wants if want.answer]
+    stat = engine.stat(KEY)
+    assert stat is not None
+    assert (len({*revisions}), revisions[-1]) == (3, stat.revision)
+    for passed in revisions[:-1]:
+        with pytest.raises(Conflict):
+            engine.append(KEY, [row("late")], expect=passed)
+    engine.append(KEY, [row("d")], expect=revisions[-1])
+    assert lines(engine) == [row(name).data for name in "abcd"]
+
+
+def test_an_append_with_a_condition_is_compared_with_what_came_before_it_in_the_same_turn(engine: FilesEngine) -> None:
+    revision = engine.append(KEY, [row("a")]).revision
+    bold, careful = Want([row("b")]), Want([row("c")], expect=revision)
+    serve(engine, bold, careful, Want([row("d")]))
+    assert isinstance(careful.error, Conflict)
+    assert lines(engine) == [row(name).data for name in "abd"]
+
+
+def test_appends_that_are_large_together_are_written_one_after_the_other(engine: FilesEngine) -> None:
+    wants = [Want([row(name, GROUP_BYTES_MAX - 100)]) for name in "abc"]
+    serve(engine, *wants)
+    assert [line[:30] for line in lines(engine)] == [row(name).data[:30] for name in "abc"]
+    assert all(want.answer for want in wants)
