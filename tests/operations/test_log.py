@@ -184,7 +184,9 @@ def test_only_what_is_old_is_freed(store: Store) -> None:
     assert store.operations()[0].state is State.DONE
     late = at_day(store, TRASH_DAYS + 1).free()
     assert (late.freed_bytes, late.kept_bytes) == (first.size_bytes, 0)
-    assert store.operations()[0].state is State.FREED
+    freed = store.operations()[0]
+    assert (freed.state, freed.sessions) == (State.FREED, 1)
+    assert b"first question" not in encoded(freed)
     with pytest.raises(NotFound, match="for good"):
         store.undo(first.id)
     with pytest.raises(NotFound, match="nothing to undo"):
@@ -392,6 +394,21 @@ def test_links_in_the_place_of_records_and_trash_are_not_followed(tmp_path: Path
             act()
         assert (precious / "file").read_bytes() == b"precious"
     assert (tmp_path / "kept" / "projects").is_dir()
+
+
+def test_one_operation_that_cannot_be_freed_keeps_no_other(tmp_path: Path) -> None:
+    engine = ENGINES["files"](tmp_path)
+    fill(engine, 1)
+    store = store_on(engine)
+    good = store.delete(session_id(1))
+    put(store, replaced(good, id="a/b"))
+    linked = tmp_path / "config" / "clew" / "trash" / "linked"
+    linked.symlink_to(tmp_path)
+    put(store, replaced(good, id="linked"))
+    freed = at_day(store, 1000).free()
+    assert (freed.operations, [problem.path for problem in freed.failed]) == ([good.id], ["linked"])
+    assert freed.freed_bytes == good.size_bytes
+    assert linked.is_symlink()
 
 
 def test_threads_that_undo_the_same_operation_bring_it_back_once(store: Store) -> None:

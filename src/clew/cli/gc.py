@@ -8,7 +8,7 @@ import click
 
 from clew.cli import output, render
 from clew.cli.group import Command
-from clew.cli.options import Settings, settings_of, warn_of_problems
+from clew.cli.options import Settings, settings_of, warn
 from clew.cli.render import plural
 from clew.errors import UsageError
 from clew.operations.log import TRASH_DAYS, Freed
@@ -43,9 +43,9 @@ def command(context: click.Context, days: float, is_dry: bool, is_sure: bool) ->
         output.write_json({"freed_bytes": freed.freed_bytes, "kept_bytes": freed.kept_bytes})
     else:
         say(freed, days, is_dry=is_dry)
-    settings.store().operations()
-    warn_of_problems(settings)
-    return 0
+    for problem in (*log.problems, *freed.failed):
+        warn(settings, f"kept the operation {problem.path}: {problem.reason}")
+    return 1 if freed.failed else 0
 
 
 def agreed(freed: Freed, settings: Settings) -> bool:

@@ -40,6 +40,8 @@ class Freed(msgspec.Struct, frozen=True):
     kept_bytes: int
     operations: Sequence[str] = ()
     """Those that were freed, or would be."""
+    failed: Sequence[Problem] = ()
+    """Those that could not be freed; another call tries again."""
 
 
 class Operations:
@@ -151,25 +153,24 @@ class Operations:
 
         What is unfinished otherwise is kept, and so is what has no readable time. Says first what would be freed.
         """
-        freed, kept, names = 0, 0, []
-        oldest = _moment(self._now())
+        freed, kept, names, failed = 0, 0, [], []
+        now = _moment(self._now())
         for listed in reversed(self.all()):
-            with nullcontext() if is_dry else self._engine.alone():
-                operation = listed if is_dry else self._read(listed.id)
-                if operation.state in (State.UNDONE, State.FREED):
-                    continue
-                if operation.state is not State.FREEING and not _is_older(operation, oldest, days):
-                    kept += operation.size_bytes
-                    continue
-                names.append(operation.id)
-                if is_dry:
-                    freed += operation.size_bytes
-                    continue
-                if operation.state is State.DONE:
-                    operation = self._put(self._moved(operation, State.FREEING))
-                freed += _kind(operation).free(self._engine, operation).size_bytes
-                self._put(self._moved(operation, State.FREED))
-        return Freed(freed, kept, names)
+            try:
+                with nullcontext() if is_dry else self._engine.alone():
+                    operation = self._read(listed.id)
+                    if operation.state in (State.UNDONE, State.FREED):
+                        continue
+                    if operation.state is not State.FREEING and not _is_older(operation, now, days):
+                        kept += operation.size_bytes
+                        continue
+                    freed += operation.size_bytes if is_dry else self._free(operation)
+                    names.append(operation.id)
+            except ClewError as error:
+                # One that cannot be freed, as a link in its place, must not keep the others for good.
+                failed.append(Problem(listed.id, error.message))
+                kept += listed.size_bytes
+        return Freed(freed, kept, names, failed)
 
     # Steps. Whoever calls these holds the store alone.
 
@@ -186,6 +187,13 @@ class Operations:
             self._put(self._moved(operation, State.FREED))
             raise
 
+    def _free(self, operation: Operation) -> int:
+        if operation.state is not State.FREEING:
+            operation = self._put(self._moved(operation, State.FREEING))
+        freed = _kind(operation).free(self._engine, operation)
+        self._put(self._moved(operation, State.FREED))
+        return freed.size_bytes
+
     def _step(self, operation: Operation) -> Operation:
         method, end = STEPS[operation.state]
         getattr(_kind(operation), method)(self._engine, operation)
@@ -200,7 +208,9 @@ class Operations:
             error.hint = f"bring back what was taken: clew undo {name}; or go on: clew operations --finish {name}"
 
     def _moved(self, operation: Operation, state: State) -> Operation:
-        return msgspec.structs.replace(operation, state=state, changed_at=self._now())
+        # What is freed for good leaves no title behind, which may be the first words of a secret.
+        plan = {} if state is State.FREED else operation.plan
+        return msgspec.structs.replace(operation, state=state, changed_at=self._now(), plan=plan)
 
     # Records.
 

@@ -101,6 +101,8 @@ def encoded(operation: Operation) -> bytes:
 
 def decoded(data: bytes, name: str) -> Operation:
     """The record that is stored under this name. Raises `DamagedData` for what is none."""
+    if "/" in name:
+        raise DamagedData(f"{name[:80]!a} is no id of an operation")
     try:
         operation = msgspec.convert(body_of(data), Operation)
     except msgspec.ValidationError as error:
