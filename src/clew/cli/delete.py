@@ -28,7 +28,8 @@ def command(context: click.Context, sessions: Sequence[str], force: bool) -> Non
     settings = settings_of(context)
     store = settings.store()
     found = [settings.session(name) for name in render.with_progress(sessions, len(sessions), "finding sessions")]
-    operation = store.delete(*found, even_live=force)
+    with render.waiting(f"deleting {plural(len(found), 'session')}"):
+        operation = store.delete(*found, even_live=force)
     if settings.is_json:
         output.write_json(told(operation))
     else:

@@ -38,7 +38,8 @@ def command(context: click.Context, days: float, is_dry: bool, is_sure: bool) ->
         if not is_sure and not agreed(freed, settings):
             click.echo("Nothing was freed.")
             return 1
-        freed = log.free(days=days)
+        with render.waiting("freeing"):
+            freed = log.free(days=days)
     if settings.is_json:
         output.write_json({"freed_bytes": freed.freed_bytes, "kept_bytes": freed.kept_bytes})
     else:

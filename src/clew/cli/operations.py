@@ -42,7 +42,8 @@ def command(context: click.Context, finish: str | None) -> None:
     settings = settings_of(context)
     store = settings.store()
     if finish is not None:
-        finished = store.operation_log.finish(finish)
+        with render.waiting("finishing"):
+            finished = store.operation_log.finish(finish)
         if settings.is_json:
             output.write_json(finished)
         else:

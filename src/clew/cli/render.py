@@ -9,9 +9,10 @@ import os
 import re
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TypeVar
 
@@ -250,3 +251,26 @@ def progress_of_bytes(what: str) -> Iterator[Callable[[int, int], None]]:
         yield advance
     finally:
         bar.stop()
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """While the block runs, a terminal shows on stderr what it is at, once it takes over a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with ExitStack() as shown:
+
+        def show() -> None:
+            from rich.console import Console
+
+            shown.enter_context(Console(stderr=True).status(what))
+
+        timer = threading.Timer(PROGRESS_AFTER_S, show)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()

@@ -22,7 +22,8 @@ def command(context: click.Context, operation: str) -> None:
     """
     settings = settings_of(context)
     store = settings.store()
-    undone = store.undo(operation)
+    with render.waiting("bringing back"):
+        undone = store.undo(operation)
     if settings.is_json:
         output.write_json(undone)
         return

@@ -10,6 +10,9 @@ from clew.engines.contract import Aside, Engine, LogKey
 from clew.errors import Busy, DamagedData, NotFound, UsageError
 from clew.operations.operation import Operation, Planned
 
+TITLE_CHARACTERS = 60
+"""So much of the first title is told where there are several."""
+
 
 class Found(msgspec.Struct, frozen=True, rename={"size_bytes": "bytes"}):
     """A session as it was found. `files` counts its logs and blobs, `revision` is that of its main log."""
@@ -108,4 +111,7 @@ class Delete:
         if not sessions:
             return ""
         first = sessions[0].title or sessions[0].session
-        return first if len(sessions) == 1 else f"{first} and {len(sessions) - 1:,} more"
+        if len(sessions) == 1:
+            return first
+        cut = first if len(first) <= TITLE_CHARACTERS else f"{first[:TITLE_CHARACTERS].rstrip()}…"
+        return f"{cut} and {len(sessions) - 1:,} more"
