@@ -28,6 +28,7 @@ from pathlib import Path
 import pytest
 
 import clew
+import clew.testing
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = Path(clew.__file__).parent / "sample"
@@ -38,7 +39,7 @@ ANY_LINES = "…"
 FENCED = re.compile(r"^ *(`{3,}|~{3,}).*?^ *\1 *$", re.MULTILINE | re.DOTALL)
 
 REQUIRED = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/glossary.md", "docs/format.md",
-            "docs/spec-coverage.md")  # fmt: skip
+            "docs/spec-coverage.md", "docs/testing-engines.md")  # fmt: skip
 DOCUMENTS = sorted({*REQUIRED, *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))})
 each_document = pytest.mark.parametrize("document", DOCUMENTS)
 
@@ -221,6 +222,12 @@ def test_every_public_name_is_documented() -> None:
     code = code_in(reference())
     missing = [name for name in clew.__all__ if not names_it(code, name)]
     assert not missing, f"in no code of README.md or docs/*.md: {missing}"
+
+
+def test_every_public_name_of_the_test_kit_is_documented() -> None:
+    code = code_in(read("docs/testing-engines.md"))
+    missing = [name for name in clew.testing.__all__ if not re.search(rf"\b{re.escape(name)}\b", code)]
+    assert not missing, f"in no code of docs/testing-engines.md: {missing}"
 
 
 def test_every_command_is_documented() -> None:

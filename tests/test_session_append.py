@@ -62,6 +62,10 @@ def talk(session: Session) -> list[str | None]:
     return [session.chain().records[0].uuid, *written.uuids]
 
 
+ID = "0000000a-0000-4000-8000-00000000000f"
+ROW = b'{"type":"user","uuid":"u1","message":{"role":"user","content":"one"}}\n'
+
+
 # A conversation.
 
 
@@ -230,6 +234,21 @@ def test_a_subagent_has_a_log_and_a_note_of_its_own(store: Store, tmp_path: Path
     for row in rows(agent):
         assert (row["isSidechain"], row["agentId"], row["sessionId"]) == (True, "a1", session.id)
     assert said(session) == [("user", "one")]
+
+
+def test_only_this_user_may_read_what_was_written(tmp_path: Path) -> None:
+    root = tmp_path / "config"
+    before = os.umask(0)
+    try:
+        with store_on(FilesEngine(root)) as store, store.create(tmp_path) as session:
+            session.append(user("one"))
+            session.append_subagent("a1", [user("go")], meta={"agentType": "Explore"})
+    finally:
+        os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for path in (root, *root.rglob("*"))}
+    assert len(list(root.rglob("*.jsonl"))) == 2
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
 
 
 def test_rows_of_subagents_go_to_their_logs_and_a_lost_one_is_told(store: Store, tmp_path: Path) -> None:
@@ -473,6 +492,25 @@ def test_a_watcher_goes_on_where_a_log_was_replaced(store: Store, tmp_path: Path
     session.append(assistant("new"))
     assert next(seen).body()["message"] == rows(session)[-1]["message"]
     stop.set()
+
+
+def test_a_watcher_waits_until_a_line_over_the_limit_has_ended(tmp_path: Path) -> None:
+    rest, path = [b"x" * 500, b'x"}\n' + ROW, b""], tmp_path / "projects" / "-p" / f"{ID}.jsonl"
+
+    class Stepwise(FilesEngine):
+        """Somebody appends a piece before each look."""
+
+        def watch(self, *_: Any, **__: Any) -> Iterator[None]:
+            for piece in rest:
+                with path.open("ab") as file:
+                    file.write(piece)
+                yield None
+
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b'{"type":"user","x":"' + b"x" * 500)
+    engine = Stepwise(tmp_path, line_bytes_max=200)
+    found = [*Session(engine, LogKey("-p", ID)).watch(threading.Event())]
+    assert [record.uuid for record in found] == ["u1"]
 
 
 def test_a_watcher_waits_for_a_session_that_is_not_there_yet(store: Store, tmp_path: Path) -> None:

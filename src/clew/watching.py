@@ -38,7 +38,7 @@ class _Follower:
         """Goes to the end of what is there."""
         try:
             for line in self._engine.read_back(self._key):
-                if line.is_terminated or not line.is_held:
+                if self._is_ended(line):
                     self._stand_behind(line)
                     return
         except NotFound:
@@ -55,10 +55,17 @@ class _Follower:
 
     def _lines(self, start: int) -> Iterator[Line]:
         for line in self._engine.read(self._key, start=start):
-            if not line.is_terminated and line.is_held:
+            if not self._is_ended(line):
                 return
             self._stand_behind(line)
             yield line
+
+    def _is_ended(self, line: Line) -> bool:
+        """Whether nobody goes on with it. Of one over the limit only its last byte is looked at."""
+        if line.is_held:
+            return line.is_terminated
+        end = line.position + line.size
+        return b"".join(self._engine.read_range(self._key, position=end - 1, size=1)) == b"\n"
 
     def _stand_behind(self, line: Line) -> None:
         self._position, self._last = line.position + line.size, line.data or None

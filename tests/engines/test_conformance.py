@@ -9,7 +9,7 @@ from clew.engines.contract import Engine
 from clew.engines.files import FilesEngine
 from clew.engines.memory import MemoryEngine
 from clew.records.line import LINE_BYTES_MAX
-from clew.testing.conformance import EngineConformance
+from clew.testing.conformance import AppendConformance, EngineConformance, SharingConformance
 
 
 class TestMemory(EngineConformance):
@@ -29,6 +29,6 @@ class TestDurableFiles(EngineConformance):
         return FilesEngine(place, line_bytes_max=line_bytes_max)
 
 
-class TestFlushedFiles(EngineConformance):
+class TestFlushedFiles(AppendConformance, SharingConformance):
     def open_engine(self, place: Path, *, line_bytes_max: int = LINE_BYTES_MAX) -> Engine:
         return FilesEngine(place, line_bytes_max=line_bytes_max, durability="flush")

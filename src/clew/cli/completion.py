@@ -10,18 +10,14 @@ from clew.cli.group import Clew, Command
 from clew.cli.options import LATEST, Settings, settings_of
 from clew.errors import ClewError
 
-SHELLS = {
-    "bash": 'eval "$(clew completion bash)"     in ~/.bashrc',
-    "zsh": 'eval "$(clew completion zsh)"      in ~/.zshrc',
-    "fish": "clew completion fish | source      in ~/.config/fish/config.fish",
-}
+SHELLS = ("bash", "zsh", "fish")
 SESSIONS_MAX = 50
 """So many ids are offered, the newest; a longer list helps nobody."""
 VARIABLE = "_CLEW_COMPLETE"
 
 
 @click.command("completion", cls=Command, short_help="Print the completion script for a shell.")
-@click.argument("shell", type=click.Choice([*SHELLS]))
+@click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
     """Print the script that makes a shell complete commands, options and session ids.

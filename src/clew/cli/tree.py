@@ -20,6 +20,8 @@ LINES_MAX = 60
 """So many rows are drawn for people; `--json` has every leaf."""
 INDENT_MAX = 12
 """Deeper branches are drawn at this depth, so that their text stays on the screen."""
+TEXT_LEAST = 8
+"""So many cells of a row's text are drawn, however narrow the terminal is."""
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -154,7 +156,7 @@ def node_line(tree: Tree, node: Node, forks: Iterable[str], head: str | None, pa
     text = render.line(preview_of(record), 200) or f"({render.line(record.type or 'row')})"
     between = f"  +{node.skipped}" if node.skipped else ""
     tail = "  ← head" if is_head else ""
-    text = render.fitted(text, max(16, render.width() - render.cells(left + between + tail)))
+    text = render.fitted(text, max(TEXT_LEAST, render.width() - render.cells(left + between + tail)))
     color = "green" if is_head else "cyan" if node.uuid in forks else None
     start = f"{lead}{paint(mark, color, bold=is_head)} {paint(left[len(lead) + 2 :], dim=True)}"
     return f"{start}{text}{paint(between, dim=True)}{paint(tail, 'green')}"

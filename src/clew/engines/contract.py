@@ -228,7 +228,8 @@ class LogStore(ABC):
         the engine's limit may have none. The chunks may be read from this very engine while they are taken.
         `start` MUST be the size of the log now (0 where there is none), else `Conflict` and nothing is written. Memory
         MUST NOT grow with the bytes, nor with the length of a line. A new log appears whole or not at all; one that
-        grows may keep a prefix of the chunks after a crash. `make` makes a log of no bytes. Returns the new size.
+        grows may keep a prefix of the chunks after a crash. `make` makes a log of no bytes. `modified_ns` is the time
+        of the log from then on, also where no bytes came: so an interrupted copy is ended. Returns the new size.
         """
 
     @abstractmethod

@@ -150,6 +150,8 @@ class MemoryEngine(Engine):
                     hint="ask for its size and go on from there",
                 )
             if not added and (log is not None or not make):
+                if log is not None and modified_ns is not None:
+                    self._touch(log, modified_ns)
                 return size
             log = log or self._make(key)
             tail = log.tail

@@ -25,7 +25,7 @@ def make_dirs(fs: FileSystem, path: str) -> None:
     """The directory, and those above it that are missing. Their names are on the disk when it returns."""
     waiting = [path]
     while waiting:
-        above = os.path.dirname(waiting[-1])
+        above = os.path.dirname(waiting[-1]) or "."
         try:
             fs.make_dir(waiting[-1])
         except FileNotFoundError:

@@ -3,6 +3,8 @@
     clew.testing.conformance   the suite that every engine and wrapper passes, to be inherited (needs `clew[testing]`)
     clew.testing.corpus        rows of a session as the client writes them, and a config directory made of them
     clew.testing.faults        disks that fail on purpose, and processes that end in the middle
+    clew.testing.forks         child processes, each of which does one call
+    clew.testing.model         an engine and a plain dict do the same, and are compared (needs `clew[testing]`)
     clew.testing.strategies    hypothesis strategies for records, sessions and broken lines (needs `clew[testing]`)
 
 Everything public in them can be imported from here. Nothing is loaded before it is used, so `clew.testing.corpus` needs
@@ -28,6 +30,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "Crash", "Fault", "FaultyFileSystem", "Step", "drawn", "killed_at", "replayable", "steps_of",
     ),
     "clew.testing.forks": ("forked", "in_processes"),
+    "clew.testing.model": ("EngineMachine", "Model", "ModelLog", "entries_strategy", "model_of"),
     "clew.testing.strategies": (
         "blocks", "branched_sessions", "broken_lines", "byte_soup", "compacted_sessions", "damaged_sessions",
         "json_lines", "json_objects", "json_values", "parallel_sessions", "records", "sessions", "straight_sessions",

@@ -74,10 +74,13 @@ class ExtendConformance(EngineUnderTest):
             stat = again.stat(key)
             assert stat is not None
             assert stat.modified_ns == time
-        again.extend(MAIN, [b"x"], start=len(bytes_of(rows(1))), modified_ns=LONG_AGO_NS + 9_000_000)
-        stat = again.stat(MAIN)
-        assert stat is not None
-        assert stat.modified_ns == LONG_AGO_NS + 9_000_000
+        # Also where no bytes came, so that a copy that was interrupted before its end can be ended.
+        for at, chunks in enumerate(([b"x"], [])):
+            time, before = LONG_AGO_NS + at * 9_000_000, content_of(again, MAIN)
+            again.extend(MAIN, chunks, start=len(before), modified_ns=time)
+            stat = again.stat(MAIN)
+            assert stat is not None
+            assert (stat.modified_ns, content_of(again, MAIN)) == (time, before + b"".join(chunks))
         again.close()
 
     def test_the_revision_changes_and_still_names_the_same_log(self, engine: Engine) -> None:

@@ -23,7 +23,7 @@ import io
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Literal, TypeVar
@@ -65,35 +65,44 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class FaultyFileSystem:
-    """A file system that does what another one does, apart from one fault. Threads may share it."""
+    """A file system that does what another one does, apart from one fault. Threads may share it.
 
-    def __init__(self, fault: Fault | None = None, inner: FileSystem | None = None) -> None:
+    With `counts_looks` the calls that only look are steps too. `meanwhile` is what another program does right before a
+    step, by its number.
+    """
+
+    def __init__(
+        self,
+        fault: Fault | None = None,
+        inner: FileSystem | None = None,
+        *,
+        counts_looks: bool = False,
+        meanwhile: Mapping[int, Callable[[], object]] | None = None,
+    ) -> None:
         self.fault = fault
         self.steps: list[Step] = []
         """The steps so far, the one with the fault included."""
         self.is_hit = False
         """Whether the fault has come."""
         self._inner = inner or OsFileSystem()
+        self._counts_looks = counts_looks
+        self._meanwhile = dict(meanwhile or {})
         self._lock = Lock()
         self._has_ended = False
 
-    # Looking: no steps, but nothing is seen after a crash.
+    # Looking: nothing is seen after a crash.
 
     def open(self, path: str) -> io.RawIOBase:
-        self._must_live()
-        return self._inner.open(path)
+        return self._look("open", path, lambda: self._inner.open(path))
 
     def size_and_time(self, file: io.RawIOBase) -> os.stat_result:
-        self._must_live()
-        return self._inner.size_and_time(file)
+        return self._look("size_and_time", "", lambda: self._inner.size_and_time(file))
 
     def stat(self, path: str) -> os.stat_result:
-        self._must_live()
-        return self._inner.stat(path)
+        return self._look("stat", path, lambda: self._inner.stat(path))
 
     def scan(self, path: str) -> list[DirEntry]:
-        self._must_live()
-        return self._inner.scan(path)
+        return self._look("scan", path, lambda: self._inner.scan(path))
 
     def may_read(self, path: str, stat: os.stat_result) -> bool:
         self._must_live()
@@ -111,8 +120,7 @@ class FaultyFileSystem:
 
     def open_append(self, path: str, *, make: bool) -> io.RawIOBase:
         if not make:
-            self._must_live()
-            return self._inner.open_append(path, make=False)
+            return self._look("open_append", path, lambda: self._inner.open_append(path, make=False))
         return self._step("open_append", path, lambda: self._inner.open_append(path, make=True))
 
     def create(self, path: str, *, mode: int = 0o600) -> io.RawIOBase:
@@ -166,6 +174,12 @@ class FaultyFileSystem:
         if self._has_ended:
             raise Crash(f"after {self.fault}")
 
+    def _look(self, method: str, what: str, do: Callable[[], Answer]) -> Answer:
+        if self._counts_looks:
+            return self._step(method, what, do)
+        self._must_live()
+        return do()
+
     def _step(
         self, method: str, what: str, do: Callable[[], Answer], part: Callable[[int], Answer] | None = None
     ) -> Answer:
@@ -173,10 +187,13 @@ class FaultyFileSystem:
         with self._lock:
             number = len(self.steps)
             self.steps.append(Step(method, what))
+            meanwhile = self._meanwhile.pop(number, None)
+        if meanwhile is not None:
+            meanwhile()
         fault = self.fault
         if fault is None or number < fault.step or (number > fault.step and not fault.lasting):
             return do()
-        if number > fault.step and not (fault.code in (errno.ENOSPC, errno.EDQUOT) and method in _ROOM):
+        if number > fault.step and fault.code in (errno.ENOSPC, errno.EDQUOT) and method not in _ROOM:
             return do()
         self.is_hit = True
         return self._faulty(fault, do, part)
@@ -188,7 +205,13 @@ class FaultyFileSystem:
             self._end()
         if fault.kind == "fail":
             raise OSError(fault.code, os.strerror(fault.code))
-        answer = part(fault.taken) if part is not None and fault.kind in ("short", "torn") else do()
+        try:
+            answer = part(fault.taken) if part is not None and fault.kind in ("short", "torn") else do()
+        except OSError:
+            # What fails by itself is done as far as it can be.
+            if fault.kind == "torn":
+                self._end()
+            raise
         if fault.kind in ("torn", "lost") and isinstance(answer, io.RawIOBase):
             answer.close()
         if fault.kind == "torn":
