@@ -7,5 +7,6 @@ SUBJECTS = {
     "conversation": "benchmarks.conversation:measure",
     "streaming": "benchmarks.streaming:measure",
     "appending": "benchmarks.appending:measure",
+    "copying": "benchmarks.copying:measure",
     "starting": "benchmarks.starting:measure",
 }
