@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -45,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             corpus_bytes=round(given.megabytes * 1e6),
             appends=given.appends,
         )
+        busy = os.getloadavg()[0]
+        if busy > 1:
+            print(f"this machine does other work (load {busy:.1f}), which makes every time longer", file=sys.stderr)
         for name in names:
             print(f"measuring {name} …", file=sys.stderr)
             measured.extend(_subject(name)(bench))

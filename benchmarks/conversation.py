@@ -26,7 +26,7 @@ def measure(bench: Bench) -> Iterator[Measured]:
     def session() -> clew.Session:
         return clew.open(config).session(path)
 
-    taken = bench.seconds(
+    taken = bench.processor_seconds(
         chain=lambda: session().chain(), messages=lambda: session().messages(), dicts=lambda: _dicts(path)
     )
     size, goal = f"{stat.size_bytes / 1e6:.1f} MB", GOAL if stat.size_bytes <= GOAL_BYTES else None

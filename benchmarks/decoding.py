@@ -53,12 +53,12 @@ def measure(bench: Bench) -> Iterator[Measured]:
             yield from map(bare, file)
 
     size = f"{stat.size_bytes / 1e6:.1f} MB"
-    taken = bench.seconds(
+    taken = bench.processor_seconds(
         ours=lambda: _drained(rows()), orjson=lambda: _drained(dicts()), bare=lambda: _drained(fields())
     )
     yield Measured(f"decode {size}, a row at a time", taken["ours"], taken["orjson"], AGAINST, GOAL)
     yield Measured("the same, bare structs of ten fields", taken["bare"], taken["orjson"], AGAINST)
-    taken = bench.seconds(ours=lambda: [*rows()], orjson=lambda: [*dicts()])
+    taken = bench.processor_seconds(ours=lambda: [*rows()], orjson=lambda: [*dicts()])
     yield Measured(f"decode {size}, all rows held", taken["ours"], taken["orjson"], AGAINST, GOAL)
 
 

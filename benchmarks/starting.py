@@ -17,7 +17,7 @@ def measure(bench: Bench) -> Iterator[Measured]:
     config.mkdir(exist_ok=True)
     program = Path(sys.executable).parent / "clew"
     command = [str(program)] if program.exists() else ["-m", "clew"]
-    taken = bench.seconds(
+    taken = bench.processor_seconds(
         bare=lambda: run_child("-c", "pass"),
         imported=lambda: run_child("-c", "import clew"),
         opened=lambda: run_child("-c", "import sys, clew; list(clew.open(sys.argv[1]).sessions())", str(config)),

@@ -8,5 +8,6 @@ SUBJECTS = {
     "streaming": "benchmarks.streaming:measure",
     "appending": "benchmarks.appending:measure",
     "copying": "benchmarks.copying:measure",
+    "inserting": "benchmarks.inserting:measure",
     "starting": "benchmarks.starting:measure",
 }

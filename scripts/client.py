@@ -1,7 +1,8 @@
 """Installs the real client, pinned, and runs the tests that start it.
 
     python scripts/client.py install     prints the path of the client's binary, after installing it if need be
-    python scripts/client.py test        installs it and runs `pytest -m compat tests/compat` with CLEW_CLIENT set
+    python scripts/client.py test        installs it and the Agent SDKs, and runs `pytest -m compat tests/compat` with
+                                         CLEW_CLIENT, CLEW_AGENT_SDK and CLEW_AGENT_SDK_NODE set
 
 The client goes to $CLEW_COMPAT_CACHE (default: clew-compat in the user's cache directory), below its version, by an npm
 that is configured as the person has it. It is started with an empty environment and a throw-away home, never on
@@ -15,13 +16,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+import agent_sdk
 
 PACKAGE = "@anthropic-ai/claude-code"
 VERSION = "2.1.327"
 INSTALL_SECONDS_MAX = 900
 START_SECONDS_MAX = 60
 TESTS = "tests/compat"
+
+SDKS: dict[str, Callable[[Path], Path]] = {
+    "CLEW_AGENT_SDK": agent_sdk.python_sdk,
+    "CLEW_AGENT_SDK_NODE": agent_sdk.node_sdk,
+}
+"""Where the tests find the Agent SDKs, and what installs them."""
 
 NO_TESTS_COLLECTED = 5  # pytest's exit code
 
@@ -42,7 +52,29 @@ def main(arguments: list[str]) -> int:
     if arguments == ["install"]:
         print(binary)
         return 0
-    return run_tests(binary)
+    try:
+        sdks = installed_sdks(cache)
+    except RuntimeError as error:
+        print(f"make compat: an Agent SDK could not be installed: {error}", file=sys.stderr)
+        return 1
+    return run_tests({"CLEW_CLIENT": str(binary), **sdks})
+
+
+def installed_sdks(cache: Path) -> dict[str, str]:
+    """Where the Agent SDKs are. One that cannot be installed is told and left out, or an error where it is required."""
+    found: dict[str, str] = {}
+    for name, place in SDKS.items():
+        try:
+            found[name] = str(place(cache))
+        except RuntimeError as error:
+            if is_required():
+                raise
+            print(f"make compat: the tests that need {name} are left out: {error}", file=sys.stderr)
+    return found
+
+
+def is_required() -> bool:
+    return os.environ.get("CLEW_REQUIRE_COMPAT") == "1"
 
 
 def cache_directory() -> Path:
@@ -72,12 +104,11 @@ def missing_for_tests() -> list[str]:
 
 
 def report(missing: list[str]) -> int:
-    is_required = os.environ.get("CLEW_REQUIRE_COMPAT") == "1"
-    end = "and CLEW_REQUIRE_COMPAT=1 says that they must run" if is_required else "so these tests are left out"
+    end = "and CLEW_REQUIRE_COMPAT=1 says that they must run" if is_required() else "so these tests are left out"
     for thing in missing:
         print(f"make compat: not on this machine: {thing}", file=sys.stderr)
     print(f"make compat: the real client was not asked, {end}", file=sys.stderr)
-    return 1 if is_required else 0
+    return 1 if is_required() else 0
 
 
 def installed(cache: Path) -> Path | None:
@@ -129,9 +160,9 @@ def install(cache: Path) -> Path:
     return binary
 
 
-def run_tests(binary: Path) -> int:
+def run_tests(places: dict[str, str]) -> int:
     command = [sys.executable, "-m", "pytest", "-m", "compat", TESTS]
-    code = subprocess.run(command, env={**os.environ, "CLEW_CLIENT": str(binary)}, check=False).returncode
+    code = subprocess.run(command, env={**os.environ, **places}, check=False).returncode
     if code == NO_TESTS_COLLECTED:
         print(
             f"make compat: no test in {TESTS} is marked `compat`. A suite that runs nothing shows nothing.",

@@ -23,7 +23,7 @@ settings.register_profile("search", max_examples=5000, deadline=None, database=N
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 _FOREIGN = ("ANTHROPIC_", "CLAUDE_", "CLEW_", "XDG_")
-_KEPT = ("CLEW_CLIENT", "CLEW_REQUIRE_COMPAT")
+_KEPT = ("CLEW_CLIENT", "CLEW_AGENT_SDK", "CLEW_AGENT_SDK_NODE", "CLEW_REQUIRE_COMPAT")
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,12 @@ from clew import Store
 from clew.engines.contract import Engine
 from clew.engines.files import FilesEngine
 from clew.engines.memory import MemoryEngine
+from clew.engines.sqlite import SqliteEngine
 
 ENGINES: dict[str, Callable[[Path], Engine]] = {
     "memory": lambda _: MemoryEngine(clock=ticking()),
     "files": lambda place: FilesEngine(_made(place / "config"), durability="none"),
+    "sqlite": lambda place: SqliteEngine(place / "sessions.db", clock=ticking(), durability="none"),
 }
 START = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 

@@ -389,7 +389,7 @@ def test_opening_touches_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("url", "says"),
-    [("sqlite:x.db", "later version"), ("postgresql://host/db", "later version"), ("s3://bucket", "later version"),
+    [("sqlite:", "needs a file"), ("postgresql://host/db", "later version"), ("s3://bucket", "later version"),
      ("memory:name", "no kind of store"), ("folder:x", "later version"), ("ftp://x", "no kind of store"),
      ("", "a directory")],
 )  # fmt: skip

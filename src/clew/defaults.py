@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from clew.engines.contract import Engine
-from clew.engines.files import FilesEngine
+from clew.engines.files import Durability, FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem
 from clew.engines.memory import MemoryEngine
 from clew.errors import UsageError
@@ -22,12 +22,13 @@ from clew.store import Clock, IndexBuilder, Store
 
 COMING = {
     "folder": "folder:PATH",
-    "sqlite": "sqlite:PATH",
     "postgres": "postgresql://…",
     "postgresql": "postgresql://…",
     "s3": "s3://…",
 }
 """Kinds of stores that later versions bring, by the first word of their URL."""
+
+SQLITE = "sqlite:"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
@@ -40,18 +41,37 @@ def open(  # noqa: A001 - It is called clew.open, as a database's is called conn
     keys: KeyStrategy | None = None,
     index_builder: IndexBuilder | None = None,
     clock: Clock | None = None,
+    durability: Durability = "fsync",
 ) -> Store:
     """Opens a store; nothing is read, created or changed yet.
 
     `url` is "claude:DIR" or the path of a config directory; without one it is the directory that the client uses here.
-    "memory:" is a new and empty store that is gone with the process. What is left out comes from this machine. Raises
-    `UsageError` for a URL of another kind.
+    "sqlite:PATH" is one file, for agents of your own, that comes with the first session in it. "memory:" is a new and
+    empty store that is gone with the process. `durability` says when what was appended is on the disk: when the call
+    returns ("fsync"), when `flush` returns ("flush"), or when the system sees fit ("none"). What is left out comes from
+    this machine. Raises `UsageError` for a URL of another kind.
     """
     environ = os.environ if environment is None else environment
-    fs = fs or OsFileSystem()
     clock = clock or clock_of(environ)
-    engine: Engine = MemoryEngine(clock=clock) if url == "memory:" else FilesEngine(_root(url, environ), fs=fs)
-    return Store(engine, keys=keys, fs=fs, index_builder=index_builder, clock=clock)
+    engine: Engine
+    if url == "memory:":
+        engine = MemoryEngine(clock=clock)
+    elif isinstance(url, str) and url[: len(SQLITE)].lower() == SQLITE:
+        engine = _sqlite(url[len(SQLITE) :], environ, fs, clock, durability)
+    else:
+        engine = FilesEngine(_root(url, environ), fs=fs, durability=durability)
+    return Store(engine, keys=keys, fs=fs or OsFileSystem(), index_builder=index_builder, clock=clock)
+
+
+def _sqlite(
+    path: str, environ: Mapping[str, str], fs: FileSystem | None, clock: Clock, durability: Durability
+) -> Engine:
+    # Most programs that read the client's files never need it, and sqlite3 takes a while to import.
+    from clew.engines.sqlite import SqliteEngine
+
+    if not path:
+        raise UsageError("a sqlite: store needs a file", hint="name one; it is made where there is none: sqlite:PATH")
+    return SqliteEngine(_place(path, environ), fs=fs, clock=clock, durability=durability)
 
 
 def config_dir(environment: Mapping[str, str] | None = None) -> Path:
@@ -95,6 +115,10 @@ def _root(url: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Pat
             raise _unknown(text, kind)
     if not text:
         raise UsageError("a store needs a directory", hint="leave it out for the client's own config directory")
+    return _place(text, environ)
+
+
+def _place(text: str, environ: Mapping[str, str]) -> Path:
     if text == "~" or text.startswith("~/"):
         text = str(_home(environ)) + text[1:]
     return Path(os.path.abspath(text))
@@ -112,7 +136,7 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 
 def _unknown(url: str, kind: str) -> UsageError:
-    hint = "this version reads Claude Code's own files: claude:DIR, or a directory"
+    hint = "this version has Claude Code's own files (claude:DIR, or a directory) and sqlite:PATH"
     if kind in COMING:
         return UsageError(f"{COMING[kind]} stores come with a later version: {url!r}", hint=hint)
     return UsageError(f"no kind of store is called {kind!r}: {url!r}", hint=hint)

@@ -40,6 +40,7 @@ from clew.transcript.digest import Digest
 from clew.transcript.tree import CHAIN_TYPES
 
 if TYPE_CHECKING:
+    from clew.adapters.claude_agent_sdk import ClaudeSessionStore
     from clew.copying import Copied, Progress
     from clew.operations.log import Operations
     from clew.operations.operation import Operation
@@ -186,6 +187,12 @@ class Store:
         if self._clock is None:
             raise UsageError("this store has no clock", hint="pass clock= to Store, or use clew.open()")
         return self._clock()
+
+    def claude(self) -> ClaudeSessionStore:
+        """The store as agents of the Claude Agent SDK take it: `ClaudeAgentOptions(session_store=store.claude())`."""
+        from clew.adapters.claude_agent_sdk import ClaudeSessionStore
+
+        return ClaudeSessionStore(self.engine)
 
     def close(self) -> None:
         """Flushes, and lets go of files and connections. Calling it again does nothing."""

@@ -131,15 +131,16 @@ def _files(config: Path) -> dict[str, bytes]:
 def namespaces_work() -> bool:
     """Whether this machine lets us make a network namespace of our own."""
     unshare = shutil.which("unshare")
-    return bool(unshare) and subprocess.run([*_unshare(), "true"], capture_output=True, check=False).returncode == 0
+    return bool(unshare) and subprocess.run([*in_namespace(), "true"], capture_output=True, check=False).returncode == 0
 
 
-def _unshare() -> list[str]:
+def in_namespace() -> list[str]:
+    """What a command begins with that runs in a network namespace of its own."""
     return ["unshare", "-n"] if os.getuid() == 0 else ["unshare", "-rn"]
 
 
 def _in_namespace(job: dict[str, Any]) -> list[dict[str, Any]]:
-    command = [*_unshare(), sys.executable, "-I", os.path.abspath(__file__)]
+    command = [*in_namespace(), sys.executable, "-I", os.path.abspath(__file__)]
     done = subprocess.run(command, input=json.dumps(job).encode(), capture_output=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the isolated run failed: {done.stderr.decode(errors='replace')[-2000:]}")
@@ -150,7 +151,7 @@ def _in_namespace(job: dict[str, Any]) -> list[dict[str, Any]]:
 # ---- what follows runs inside the namespace ----
 
 
-def _loopback_up() -> None:
+def loopback_up() -> None:
     """Sets IFF_UP on "lo": a new namespace has it, but down."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         siocgifflags, siocsifflags, iff_up = 0x8913, 0x8914, 0x1
@@ -164,7 +165,7 @@ def _inside() -> None:
     from messages_api import MessagesApi
 
     job = json.load(sys.stdin)
-    _loopback_up()
+    loopback_up()
     api = MessagesApi({run["run"]: run["script"] for run in job["runs"]})
     threading.Thread(target=api.serve_forever, daemon=True).start()
     with concurrent.futures.ThreadPoolExecutor(RUNS_AT_ONCE) as pool:

@@ -20,6 +20,7 @@ from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem
 from clew.engines.whole import TEMPORARY_SUFFIX
 from clew.errors import ClewError
+from clew.layouts.claude import JOURNAL_SUFFIX, LOG_SUFFIX
 from clew.testing.conformance_base import (
     MAIN,
     PROJECT,
@@ -273,6 +274,28 @@ def test_an_answer_that_is_lost(ground: Ground, name: str) -> None:
         fault = Fault("lost", step)
         with replayable(fault):
             _go(ground, work, fault, states)
+
+
+@each_work
+def test_what_is_acknowledged_was_flushed_before(ground: Ground, name: str) -> None:
+    """Bytes before the name that shows them, and names before the answer. A journal may lag behind its log."""
+    steps = ground.steps(WORKS[name])
+    dirty: set[str] = set()
+    unnamed: set[str] = set()
+    for step in steps:
+        if step.method == "write" and not step.what.endswith(JOURNAL_SUFFIX):
+            dirty.add(step.what)
+        elif step.method == "sync":
+            dirty.discard(step.what)
+        elif step.method in ("rename", "link"):
+            source, target = step.what.split(" ")
+            assert source not in dirty, f"{target} got its name before its bytes were flushed"
+            unnamed |= {os.path.dirname(source), os.path.dirname(target)}
+        elif step.method == "unlink" and step.what.endswith(LOG_SUFFIX):
+            unnamed.add(os.path.dirname(step.what))
+        elif step.method == "sync_dir":
+            unnamed.discard(step.what)
+    assert (dirty, unnamed) == (set(), set())
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem
 from clew.errors import ClewError, Conflict, StorageError
 from clew.testing.conformance_base import MAIN, SUB1, blob, bytes_of, content_of, note, row, rows
-from clew.testing.faults import Fault, FaultyFileSystem, replayable
+from clew.testing.faults import Fault, FaultyFileSystem, Step, replayable
 
 SMALL_DISK = "1m"
 LONG_AGO_NS = 1_700_000_000_000_000_000
@@ -238,18 +238,18 @@ class Rewriter:
     """Another program that reads a log, and later puts what it keeps of it in its place, as the client does."""
 
     def __init__(self, path: Path, *, drops: bytes = b"") -> None:
-        self._path = path
+        self.path = path
         self._drops = drops
         self._kept = b""
 
     def read(self) -> None:
-        lines = self._path.read_bytes().splitlines(keepends=True)
+        lines = self.path.read_bytes().splitlines(keepends=True)
         self._kept = b"".join(line for line in lines if line != self._drops)
 
     def put(self) -> None:
-        other = self._path.with_suffix(".rewritten")
+        other = self.path.with_suffix(".rewritten")
         other.write_bytes(self._kept)
-        os.replace(other, self._path)
+        os.replace(other, self.path)
 
 
 @pytest.mark.parametrize("drops", [b"", bytes_of(rows(2))], ids=["a copy", "a shorter copy"])
@@ -270,6 +270,10 @@ def test_a_log_that_is_replaced_in_the_middle_of_an_append(tmp_path: Path, drops
             with replayable(Fault("fail", reads, taken=puts)):
                 done = engine_on(place, fs).append(MAIN, BATCH, batch_id="b")
                 assert done.written == len(BATCH)
+                looks = [at for at, step in enumerate(fs.steps) if step == Step("stat", str(other.path))]
+                if puts <= looks[-1]:
+                    # It came before the last look, so the answer was given when the rows stood in the new file.
+                    assert set(mine) <= set(whole_lines(place))
                 if len(fs.steps) <= puts:
                     # It came too late for this append; the next one finds what is missing.
                     (other.read() if len(fs.steps) <= reads else None, other.put())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from clew.transcript.chain import chain_to
 from clew.transcript.head import find_head
 from clew.transcript.messages import Conversation, State, conversation
@@ -92,6 +94,21 @@ def test_reminders_are_cut_out_unless_asked_for() -> None:
     pieces = [*CALLED, user(3, 2, [glued]), answer(4, 3)]
     assert whole(*pieces).messages[2].content == [result(1)]
     assert whole(*pieces, reminders=True).messages[2].content == [glued]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("a <system-reminder>1</system-reminder> b\n<system-reminder>2</system-reminder>", "a b"),
+        ("a\u2003\n<system-reminder>\n<system-reminder>1</system-reminder>", "a"),
+        ("a <system-reminder>1", "a <system-reminder>1"),
+        ("a <system-reminder>1</system-reminder> <system-reminder>2", "a <system-reminder>2"),
+        ("a </system-reminder> <system-reminder> b", "a </system-reminder> <system-reminder> b"),
+    ],
+)
+def test_a_reminder_goes_with_the_blanks_before_it_and_a_mark_that_is_not_closed_stays(told: str, kept: str) -> None:
+    pieces = [*CALLED, user(3, 2, [result(1, told)]), answer(4, 3)]
+    assert whole(*pieces).messages[2].content == [result(1, kept)]
 
 
 def test_the_state_says_how_a_conversation_ends() -> None:

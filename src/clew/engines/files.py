@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ from clew.engines.files_live import live_sessions
 from clew.engines.files_reader import CHUNK_BYTES, FilesReader
 from clew.engines.files_trash import Trash
 from clew.engines.filesystem import FileSystem, OsFileSystem, failures_of, shown_path
-from clew.engines.shared_log import Names, SharedLog, Want, held, revision_of
+from clew.engines.shared_log import Names, SharedLog, Want, alone_at, held, revision_of
 from clew.engines.whole import remove_if_empty, write_all, write_whole
 from clew.errors import Busy, Conflict, NotFound, UsageError
 from clew.layouts.claude import ClaudeLayout, Kind, flat_meta, is_flat
@@ -233,13 +233,8 @@ class FilesEngine(FilesReader):
 
     # Setting aside.
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        path = self._at(self.layout.operations_lock())
-        with ExitStack() as stack:
-            with failures_of(path, "locked"):
-                stack.enter_context(held(self._fs, path))
-            yield
+    def alone(self) -> AbstractContextManager[None]:
+        return alone_at(self._fs, self._at(self.layout.operations_lock()))
 
     def set_aside(self, key: LogKey, operation: str) -> Aside:
         trash = self._trash(operation)

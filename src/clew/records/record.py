@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import msgspec
@@ -26,7 +26,7 @@ class MessageHead(msgspec.Struct, gc=False):
     """Empty where the line had to be read by the tolerant parser; `Record.content()` knows."""
 
 
-_decode_any = msgspec.json.Decoder().decode
+_decode_any: Callable[[msgspec.Raw], JsonValue] = msgspec.json.Decoder().decode
 
 
 class Record(msgspec.Struct, gc=False, rename="camel"):
@@ -74,7 +74,7 @@ class Record(msgspec.Struct, gc=False, rename="camel"):
             return None
         if len(head.content):
             try:
-                return cast(JsonValue, _decode_any(head.content))
+                return _decode_any(head.content)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 pass
         message = self.body().get("message")

@@ -170,7 +170,8 @@ class ReadConformance(EngineUnderTest):
         old = [row(number, "old" * 2_000) for number in range(400)]
         new = [row(number, "new" * 2_000) for number in range(400)]
         revision = engine.append(MAIN, old).revision
-        for reading, whole in ((engine.read(MAIN), old), (engine.read_back(MAIN), old[::-1])):
+        for begin, whole in ((engine.read, old), (engine.read_back, old[::-1])):
+            reading = begin(MAIN)
             found = [next(reading).data]
             _take_away(engine, change, revision, new)
             try:

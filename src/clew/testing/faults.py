@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -58,7 +59,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One call that changes something: the method, and the path or the size that it was for."""
+    """One call that changes something: the method, and the path that it was for, or both with a space between."""
 
     method: str
     what: str
@@ -87,6 +88,7 @@ class FaultyFileSystem:
         self._inner = inner or OsFileSystem()
         self._counts_looks = counts_looks
         self._meanwhile = dict(meanwhile or {})
+        self._paths: WeakKeyDictionary[io.RawIOBase, str] = WeakKeyDictionary()
         self._lock = Lock()
         self._has_ended = False
 
@@ -96,7 +98,7 @@ class FaultyFileSystem:
         return self._look("open", path, lambda: self._inner.open(path))
 
     def size_and_time(self, file: io.RawIOBase) -> os.stat_result:
-        return self._look("size_and_time", "", lambda: self._inner.size_and_time(file))
+        return self._look("size_and_time", self._path(file), lambda: self._inner.size_and_time(file))
 
     def stat(self, path: str) -> os.stat_result:
         return self._look("stat", path, lambda: self._inner.stat(path))
@@ -120,28 +122,28 @@ class FaultyFileSystem:
 
     def open_append(self, path: str, *, make: bool) -> io.RawIOBase:
         if not make:
-            return self._look("open_append", path, lambda: self._inner.open_append(path, make=False))
-        return self._step("open_append", path, lambda: self._inner.open_append(path, make=True))
+            return self._named(path, self._look("open_append", path, lambda: self._inner.open_append(path, make=False)))
+        return self._named(path, self._step("open_append", path, lambda: self._inner.open_append(path, make=True)))
 
     def create(self, path: str, *, mode: int = 0o600) -> io.RawIOBase:
-        return self._step("create", path, lambda: self._inner.create(path, mode=mode))
+        return self._named(path, self._step("create", path, lambda: self._inner.create(path, mode=mode)))
 
     def write(self, file: io.RawIOBase, data: bytes) -> int:
         def part(taken: int) -> int:
             return self._inner.write(file, data[: max(1, min(len(data) - 1, len(data) * taken // 1000))])
 
         return self._step(
-            "write", f"{len(data)} bytes", lambda: self._inner.write(file, data), part if len(data) > 1 else None
+            "write", self._path(file), lambda: self._inner.write(file, data), part if len(data) > 1 else None
         )
 
     def sync(self, file: io.RawIOBase) -> None:
-        self._step("sync", "", lambda: self._inner.sync(file))
+        self._step("sync", self._path(file), lambda: self._inner.sync(file))
 
     def sync_dir(self, path: str) -> None:
         self._step("sync_dir", path, lambda: self._inner.sync_dir(path))
 
     def set_times(self, file: io.RawIOBase, modified_ns: int) -> None:
-        self._step("set_times", str(modified_ns), lambda: self._inner.set_times(file, modified_ns))
+        self._step("set_times", self._path(file), lambda: self._inner.set_times(file, modified_ns))
 
     def rename(self, source: str, target: str) -> None:
         self._step("rename", f"{source} {target}", lambda: self._inner.rename(source, target))
@@ -166,7 +168,14 @@ class FaultyFileSystem:
             yield file
 
     def now_ns(self, file: io.RawIOBase) -> int:
-        return self._step("now_ns", "", lambda: self._inner.now_ns(file))
+        return self._step("now_ns", self._path(file), lambda: self._inner.now_ns(file))
+
+    def _named(self, path: str, file: io.RawIOBase) -> io.RawIOBase:
+        self._paths[file] = path
+        return file
+
+    def _path(self, file: io.RawIOBase) -> str:
+        return self._paths.get(file, "")
 
     # What happens at a step.
 

@@ -22,10 +22,13 @@ from clew.transcript.tree import Tree
 def with_rows_beside(links: Links, walked: list[str]) -> tuple[list[str], frozenset[str]]:
     """The chain with the rows beside it that belong to its answers, and which rows those are."""
     tree = links.tree
+    groups = [*_groups(tree, walked)]
+    if not groups:
+        return walked, frozenset()
     places = _Places(tree, walked)
     after: dict[str, list[str]] = {}
     placed: set[str] = set()
-    for group in _groups(tree, walked):
+    for group in groups:
         for uuid in group.beside:
             if uuid not in placed and uuid in links:
                 placed.add(uuid)
@@ -35,7 +38,8 @@ def with_rows_beside(links: Links, walked: list[str]) -> tuple[list[str], frozen
     whole = []
     for uuid in walked:
         whole.append(uuid)
-        whole.extend(after.get(uuid, ()))
+        if uuid in after:
+            whole.extend(after[uuid])
     return whole, frozenset(placed)
 
 
@@ -78,9 +82,9 @@ def _groups(tree: Tree, walked: list[str]) -> Iterator[_Group]:
             continue
         members = dict.fromkeys(_rows_of_answer(tree, uuid))
         done.update(members)
-        calls = {call for row in members for call in call_ids(tree.records[row])}
+        calls = {call for row in members for call in found.calls_of(row)}
         if calls:
-            _add_results(tree, members)
+            found.add_results(members)
             found.add_strays(calls, members)
             _add_followers(tree, members)
         beside = [member for member in members if member not in on_chain]
@@ -102,7 +106,11 @@ class _Beside:
     """
 
     def __init__(self, tree: Tree, walked: list[str], on_chain: set[str]) -> None:
+        self._tree = tree
         self._records = tree.records
+        self._calls: dict[str, frozenset[str]] = {}
+        self._results: dict[str, list[str]] = {}
+        """By row: a third of the questions is asked again, and each answer decodes the content of the row."""
         self._strays: dict[str, list[str]] = {}
         self._looked_up: set[str] = set()
         beside = [uuid for uuid in tree.records if uuid not in on_chain]
@@ -122,12 +130,13 @@ class _Beside:
             yield from self._rows_on_chain(tree, uuid, on_chain)
             return
         if record.type == "user":
-            calls = result_ids(record)
-            own = set(call_ids(self._records[parent])) if parent in self._records else set()
-            for call in calls:
-                if call not in own:
-                    self._strays.setdefault(call, []).append(uuid)
-            if not calls and not record.is_meta:
+            results = self.results_of(uuid)
+            if results:
+                own = self.calls_of(parent) if parent in self._records else frozenset()
+                for call in results:
+                    if call not in own:
+                        self._strays.setdefault(call, []).append(uuid)
+            elif not record.is_meta:
                 return
         if parent is not None and parent in self._records:
             at = parent
@@ -154,19 +163,40 @@ class _Beside:
         answered: set[str] = set()
         for uuid in walked:
             if self._records[uuid].type == "user":
-                answered.update(result_ids(self._records[uuid]))
+                answered.update(self.results_of(uuid))
         for call in answered:
             self._strays.pop(call, None)
         for uuid in walked:
             record = self._records[uuid]
-            if record.type == "assistant" and any(call in self._strays for call in call_ids(record)):
+            if record.type == "assistant" and any(call in self._strays for call in self.calls_of(uuid)):
                 yield uuid
+
+    def calls_of(self, uuid: str) -> frozenset[str]:
+        """The ids of the tool calls in a row."""
+        calls = self._calls.get(uuid)
+        if calls is None:
+            calls = self._calls[uuid] = frozenset(call_ids(self._records[uuid]))
+        return calls
+
+    def results_of(self, uuid: str) -> list[str]:
+        """The ids of the calls that a row answers."""
+        results = self._results.get(uuid)
+        if results is None:
+            results = self._results[uuid] = result_ids(self._records[uuid])
+        return results
+
+    def add_results(self, members: dict[str, None]) -> None:
+        """Adds the results that hang on the rows of an answer."""
+        for row in list(members):
+            for child in self._tree.children.get(row, ()):
+                if self._records[child].type == "user" and self.results_of(child):
+                    members[child] = None
 
     def add_strays(self, calls: set[str], members: dict[str, None]) -> None:
         """Adds the strays that answer calls of an answer which neither the chain nor the rows found so far answer."""
         wanted = {call for call in calls if call in self._strays}
         if wanted:
-            wanted -= {call for member in members for call in result_ids(self._records[member])}
+            wanted -= {call for member in members for call in self.results_of(member)}
         for call in wanted:
             members.update(dict.fromkeys(self._strays[call]))
 
@@ -174,14 +204,6 @@ class _Beside:
 def _may_follow(record: Record) -> bool:
     """Whether rows under this one may belong to the answer above it: a result, or a row of the client."""
     return _is_of_the_client(record) or _is_result(record)
-
-
-def _add_results(tree: Tree, members: dict[str, None]) -> None:
-    """Adds the results that hang on the rows of an answer."""
-    for row in list(members):
-        for child in tree.children.get(row, ()):
-            if _is_result(tree.records[child]):
-                members[child] = None
 
 
 def _add_followers(tree: Tree, members: dict[str, None]) -> None:

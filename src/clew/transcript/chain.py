@@ -33,8 +33,10 @@ def chain_to(tree: Tree, leaf: str | None, links: Links | None = None) -> Chain:
     walked = list(walk_up(links, leaf, repairs))
     walked.reverse()
     whole, put_back = with_rows_beside(links, walked)
-    start = max((place for place, uuid in enumerate(whole) if _is_boundary(tree.records[uuid])), default=0)
-    return Chain([tree.records[uuid] for uuid in whole[start:]], repairs, put_back)
+    records = [tree.records[uuid] for uuid in whole]
+    if tree.boundaries:
+        records = records[max((place for place, record in enumerate(records) if _is_boundary(record)), default=0) :]
+    return Chain(records, repairs, put_back)
 
 
 def _is_boundary(record: Record) -> bool:

@@ -18,7 +18,7 @@ import msgspec
 
 from clew.records.record import Record, body_of, sendable_text
 from clew.records.views import JsonObject, JsonValue
-from clew.transcript.prompts import PREVIEW_CHARACTERS_MAX, Prompt, preview, prompt_of
+from clew.transcript.prompts import PREVIEW_CHARACTERS_MAX, preview, prompt_of
 from clew.transcript.times import milliseconds
 from clew.transcript.tree import CHAIN_TYPES
 
@@ -95,6 +95,37 @@ class Digest(msgspec.Struct, frozen=True):
     """The session that the conversation goes on in; the client hides this one in lists."""
 
 
+class FirstPrompt(msgspec.Struct, frozen=True, gc=False):
+    """What lists show of the first prompt: on one line, and in the words of a title."""
+
+    preview: str
+    title: str
+    is_fallback: bool = False
+
+
+class DigestState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """How far a fold has come, small enough to be kept beside a log and gone on from later.
+
+    Everything but the tokens of answers, which are counted once per answer and would need all of their ids. A custom
+    title and the like are held as they stand in the log, so a state is as long as these are.
+    """
+
+    names: dict[str, str] = {}
+    """Titles, the tag and the like, by the type of row that says them."""
+    first: FirstPrompt | None = None
+    oldest: str = "~"
+    newest: str = ""
+    cwd: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    model: str | None = None
+    parent_id: str | None = None
+    records: int = 0
+    turn_count: int = 0
+    compactions: int = 0
+    is_first_row: bool = True
+
+
 class _Place(msgspec.Struct, gc=False, rename="camel"):
     cwd: JsonValue = None
     version: JsonValue = None
@@ -139,23 +170,30 @@ _CLEARED_BY_EMPTY = frozenset({"custom-title", "ai-title", "agent-name", "tag"})
 _TITLES = ("custom-title", "ai-title", "last-prompt", "summary")
 
 
-class DigestFold:
-    """Takes the records of a main log in file order. `digest()` may be asked for at any moment."""
+_NOTHING = DigestState()
 
-    def __init__(self, records: Iterable[Record] = ()) -> None:
-        self._records = self._turns = self._compactions = 0
-        # In the client's form, so that they compare as texts. These two are later and earlier than every time.
-        self._oldest, self._newest = "~", ""
-        self._names: dict[str, str] = {}
-        self._first: Prompt | None = None
+
+class DigestFold:
+    """Takes the records of a main log in file order. `digest()` may be asked for at any moment.
+
+    With the state of an earlier fold it goes on from there, and its digest is that of all the records; only tokens are
+    those of the records that it took itself.
+    """
+
+    def __init__(self, records: Iterable[Record] = (), state: DigestState = _NOTHING) -> None:
+        self._records, self._turns, self._compactions = state.records, state.turn_count, state.compactions
+        # In the client's form, so that they compare as texts. At first they are later and earlier than every time.
+        self._oldest, self._newest = state.oldest, state.newest
+        self._names = dict(state.names)
+        self._first = state.first
         self._usage: dict[str, AnswerUsage] = {}
         self._loose_usage: list[AnswerUsage] = []
-        self._model: str | None = None
-        self._cwd: str | None = None
-        self._version: str | None = None
-        self._branch: str | None = None
-        self._parent: str | None = None
-        self._is_first_row = True
+        self._model = state.model
+        self._cwd = state.cwd
+        self._version = state.version
+        self._branch = state.git_branch
+        self._parent = state.parent_id
+        self._is_first_row = state.is_first_row
         # The last row that surely has a version and a branch of its own. It is decoded when somebody asks.
         self._last_row: Record | None = None
         for record in records:
@@ -187,10 +225,10 @@ class DigestFold:
         """What the records taken so far say."""
         self._flush()
         names = self._names
-        first = preview(self._first.text) if self._first else None
+        first = self._first.preview if self._first else None
         source = next((kind for kind in _TITLES if kind in names), "first-prompt" if first else None)
         return Digest(
-            title=names.get(source) or _title_of(self._first) if source else None,
+            title=names.get(source) or (self._first.title if self._first else None) if source else None,
             title_source=source,
             custom_title=names.get("custom-title"),
             ai_title=names.get("ai-title"),
@@ -214,6 +252,25 @@ class DigestFold:
             continued_in=names.get("continued-in"),
         )
 
+    def state(self) -> DigestState:
+        """What another fold goes on from."""
+        self._flush()
+        return DigestState(
+            names=dict(self._names),
+            first=self._first,
+            oldest=self._oldest,
+            newest=self._newest,
+            cwd=self._cwd,
+            version=self._version,
+            git_branch=self._branch,
+            model=self._model,
+            parent_id=self._parent,
+            records=self._records,
+            turn_count=self._turns,
+            compactions=self._compactions,
+            is_first_row=self._is_first_row,
+        )
+
     def usage(self) -> Iterator[AnswerUsage]:
         """The tokens of every answer, one row for each message id: that with most output tokens.
 
@@ -234,7 +291,7 @@ class DigestFold:
             return
         self._turns += prompt.is_turn
         if self._first is None or (self._first.is_fallback and not prompt.is_fallback):
-            self._first = prompt
+            self._first = FirstPrompt(preview(prompt.text), _title_of(prompt.text), prompt.is_fallback)
 
     def _note_name(self, record: Record, kind: str) -> None:
         value = record.body().get(_NAMES[kind])
@@ -284,10 +341,8 @@ class DigestFold:
             self._parent = _text(place.forked_from.get("sessionId"))
 
 
-def _title_of(prompt: Prompt | None) -> str | None:
-    if prompt is None:
-        return None
-    text = prompt.text.replace("\n", " ").strip()
+def _title_of(prompt: str) -> str:
+    text = prompt.replace("\n", " ").strip()
     return text if len(text) <= PREVIEW_CHARACTERS_MAX else text[:PREVIEW_CHARACTERS_MAX].rstrip() + "…"
 
 

@@ -86,8 +86,11 @@ class _Joiner:
 
 
 def _message(row: Row) -> Message:
-    uuids = [row.record.uuid] if row.record.uuid else []
-    return Message(row.role, list(row.blocks), uuids, row.record.timestamp, row.message_id, row.is_bare)
+    record = row.record
+    # The blocks are the message's own from now on: nobody looks at those of a row that was joined.
+    return Message(
+        row.role, row.blocks, [record.uuid] if record.uuid else [], record.timestamp, row.message_id, row.is_bare
+    )
 
 
 def _add_row(message: Message, row: Row) -> None:
@@ -110,7 +113,13 @@ def _extend(message: Message, row: Row) -> None:
 
 
 def _has_call_before_end(blocks: list[JsonObject]) -> bool:
-    return any(one["type"] == "tool_use" and two["type"] != "tool_use" for one, two in pairwise(blocks))
+    is_after_call = False
+    for block in blocks:
+        is_call = block["type"] == "tool_use"
+        if is_after_call and not is_call:
+            return True
+        is_after_call = is_call
+    return False
 
 
 def _glue(message: Message, row: Row) -> bool:
@@ -137,7 +146,11 @@ def _fill(message: Message) -> None:
         if message.is_mixed:
             message.content.sort(key=lambda block: block["type"] != "tool_result")
         return
-    kept = [_as_sent(block) for block in content if block["type"] != "text" or block.get("text") != ""]
+    kept = [
+        _as_sent(block) if block["type"] == "tool_use" else block
+        for block in content
+        if block["type"] != "text" or block.get("text") != ""
+    ]
     message.content = (calls_last(kept) if _has_call_before_end(kept) else kept) or [placeholder(NO_CONTENT)]
 
 
@@ -152,7 +165,6 @@ def _thoughts_joined(blocks: list[JsonObject]) -> int:
 
 
 def _as_sent(block: JsonObject) -> JsonObject:
+    """A call as the client sends it."""
     # The tool that starts a subagent is called Task on disk and Agent on the wire.
-    if block["type"] == "tool_use" and block.get("name") == "Task":
-        return {**block, "name": "Agent"}
-    return block
+    return {**block, "name": "Agent"} if block.get("name") == "Task" else block

@@ -12,7 +12,6 @@ and `State` says instead how the conversation ends. All steps take linear time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import msgspec
@@ -26,7 +25,7 @@ from clew.transcript.rows import State, closed, rows_of
 
 __all__ = ["Conversation", "State", "conversation"]
 
-_REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 
 
 class Conversation(msgspec.Struct, frozen=True):
@@ -48,25 +47,44 @@ def conversation(chain: Iterable[Record], *, reminders: bool = False) -> Convers
 
 def _given(message: Message, *, reminders: bool) -> bool:
     """Takes what was made up, and the reminders, out of a message. Returns whether anything is left of it."""
-    content = message.content
-    if any(MADE_UP in block for block in content):
-        content = [block for block in content if MADE_UP not in block]
-    if not reminders:
-        content = [_cut_reminders(block) for block in content if not is_client_text(block)]
-    message.content = content
-    return bool(content)
+    kept = []
+    for block in message.content:
+        if MADE_UP in block:
+            continue
+        if not reminders:
+            kind = block["type"]
+            if kind == "text" and is_client_text(block):
+                continue
+            if kind == "text" or kind == "tool_result":
+                block = _cut_reminders(block)
+        kept.append(block)
+    message.content = kept
+    return bool(kept)
 
 
 def _cut_reminders(block: JsonObject) -> JsonObject:
     kind = block.get("type")
     if kind == "text":
         text = text_of(block, "text")
-        return {**block, "text": _REMINDER.sub("", text)} if "<system-reminder>" in text else block
+        return {**block, "text": _without_reminders(text)} if _REMINDER in text else block
     content = block.get("content")
     if kind != "tool_result":
         return block
     if isinstance(content, str):
-        return {**block, "content": _REMINDER.sub("", content)} if "<system-reminder>" in content else block
+        return {**block, "content": _without_reminders(content)} if _REMINDER in content else block
     if isinstance(content, list):
         return {**block, "content": [_cut_reminders(part) if isinstance(part, dict) else part for part in content]}
     return block
+
+
+def _without_reminders(text: str) -> str:
+    """Leaves out what stands between the marks, and the blanks before it. A mark that is not closed is text."""
+    pieces: list[str] = []
+    at = 0
+    while (start := text.find(_REMINDER, at)) >= 0:
+        end = text.find(_REMINDER_END, start)
+        if end < 0:
+            break
+        pieces.append(text[at:start].rstrip())
+        at = end + len(_REMINDER_END)
+    return "".join([*pieces, text[at:]])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 _YEAR = re.compile(r"\d{4}(?:-\d{2})?")
 
@@ -33,6 +32,8 @@ def _odd_date(timestamp: str) -> float | None:
             return datetime(int(year), int(month or 1), 1, tzinfo=UTC).timestamp() * 1000
         except ValueError:
             return None
+    from email.utils import parsedate_to_datetime  # Hardly ever needed, and a tenth of the time to import clew's store.
+
     try:
         moment = parsedate_to_datetime(timestamp)
     except (ValueError, OverflowError):
