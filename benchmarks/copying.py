@@ -44,9 +44,11 @@ def measure(bench: Bench) -> Iterator[Measured]:
         return run
 
     taken = bench.values(
-        ours=timed(lambda place: copy(FilesEngine(config), FilesEngine(place))),
-        plain=timed(lambda place: subprocess.run(["cp", "-r", config, place], check=True)),
-        flushed=timed(lambda place: _flushed_copy(config, place)),
+        {
+            "ours": timed(lambda place: copy(FilesEngine(config), FilesEngine(place))),
+            "plain": timed(lambda place: subprocess.run(["cp", "-r", config, place], check=True)),
+            "flushed": timed(lambda place: _flushed_copy(config, place)),
+        }
     )
     taken |= bench.seconds(
         looked=lambda: run_child("-c", LOOK + "print(size)", str(config)),
