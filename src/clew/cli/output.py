@@ -83,22 +83,27 @@ def let_go_of_stdout() -> None:
 
 
 def fail(error: ClewError, *, is_json: bool) -> None:
-    """Tells an error: as a document on stdout for programs, on stderr for people."""
+    """Tells an error: as a document on stdout for programs, on stderr for people.
+
+    What cannot be told, since the disk behind the stream is full, changes no exit code: a document that finds no room
+    is told on stderr, and what finds none there is left out.
+    """
     message, hint = _cut(error.message), _cut(error.hint)
     if is_json:
         try:
             write_json({"error": message, "hint": hint, "candidates": list(error.candidates)})
-            sys.stdout.flush()
+            return
         except BrokenPipeError:
             let_go_of_stdout()
-        return
+            return
+        except OSError:
+            let_go_of_stdout()
     from clew.cli.render import neutral
 
-    click.echo(f"clew: {neutral(message)}", err=True)
-    for candidate in error.candidates:
-        click.echo(f"  {neutral(candidate)}", err=True)
-    if hint:
-        click.echo(f"  hint: {neutral(hint)}", err=True)
+    lines = [f"clew: {neutral(message)}", *(f"  {neutral(candidate)}" for candidate in error.candidates)]
+    with contextlib.suppress(OSError):
+        for line in [*lines, f"  hint: {neutral(hint)}"] if hint else lines:
+            click.echo(line, err=True)
 
 
 def _cut(text: str) -> str:
