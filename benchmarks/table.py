@@ -7,6 +7,7 @@ SUBJECTS = {
     "conversation": "benchmarks.conversation:measure",
     "streaming": "benchmarks.streaming:measure",
     "appending": "benchmarks.appending:measure",
+    "copying": "benchmarks.copying:measure",
     "inserting": "benchmarks.inserting:measure",
     "starting": "benchmarks.starting:measure",
 }

@@ -387,6 +387,44 @@ def test_opening_touches_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def on_disk(place: Path) -> dict[str, tuple[bytes, int]]:
+    return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in place.rglob("*") if path.is_file()}
+
+
+def test_a_store_that_does_not_persist_touches_no_disk(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    write(here, 1, *two_turns())
+    other = write(elsewhere, 2, *two_turns())
+    before = on_disk(tmp_path)
+    store = clew.open(here, persist=False)
+    for session in (store.session(session_id(1)), store.session(other), store.create(tmp_path, title="gone")):
+        count = len(session.messages())
+        session.append({"role": "user", "content": "said to nobody"})
+        session.append_subagent("a1", [{"role": "user", "content": "nor this"}], meta={"agentType": "x"})
+        session.close(exit_reason="over")
+        assert len(session.messages()) == count + 1
+    assert len(store.session(session_id(1)).agents()) == 1
+    assert len([*store.sessions()]) == 2
+    store.close()
+    assert on_disk(tmp_path) == before
+    assert len([*clew.open(here).sessions()]) == 1
+
+
+def test_a_mirror_has_what_was_written_when_the_store_is_closed(tmp_path: Path) -> None:
+    with clew.open(tmp_path / "here", mirror=f"sqlite:{tmp_path}/copy.db") as store:
+        session = store.create(tmp_path)
+        session.append_many([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}])
+        session.append_subagent("a1", [{"role": "user", "content": "three"}], meta={"agentType": "x"})
+        session.flush()
+        assert not store.problems
+    with clew.open(f"sqlite:{tmp_path}/copy.db") as copy:
+        found = copy.session(session.id)
+        assert [line.data for line in found.lines()] == [line.data for line in session.lines()]
+        assert [m.role for m in found.messages()] == ["user", "assistant"]
+        (agent,) = found.agents()
+        assert agent.meta is not None
+
+
 @pytest.mark.parametrize(
     ("url", "says"),
     [("sqlite:", "needs a file"), ("postgresql://host/db", "later version"), ("s3://bucket", "later version"),

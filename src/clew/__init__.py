@@ -14,11 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from clew.copying import Copied
     from clew.defaults import open  # noqa: A004 - This is clew.open.
     from clew.engines.contract import LogKey, LogStat
     from clew.engines.files import FilesEngine
     from clew.errors import Ambiguous, Busy, ClewError, Conflict, DamagedData, NotFound, StorageError, UsageError
     from clew.layouts.keys import ClaudeKeys, DigestKeys, GitRootKeys
+    from clew.operations.operation import Operation
     from clew.records.codec import decode, decode_lines, encode
     from clew.records.line import Line
     from clew.records.record import Malformed, Record
@@ -42,6 +44,7 @@ __all__ = [
     "ClewError",
     "ClientIndex",
     "Conflict",
+    "Copied",
     "DamagedData",
     "DigestKeys",
     "FilesEngine",
@@ -56,6 +59,7 @@ __all__ = [
     "Maps",
     "Message",
     "NotFound",
+    "Operation",
     "Record",
     "Session",
     "SessionInfo",
@@ -74,6 +78,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "clew.copying": ("Copied",),
     "clew.defaults": ("open",),
     "clew.engines.contract": ("LogKey", "LogStat"),
     "clew.engines.files": ("FilesEngine",),
@@ -81,6 +86,7 @@ _HOMES = {
         "Ambiguous", "Busy", "ClewError", "Conflict", "DamagedData", "NotFound", "StorageError", "UsageError",
     ),
     "clew.layouts.keys": ("ClaudeKeys", "DigestKeys", "GitRootKeys"),
+    "clew.operations.operation": ("Operation",),
     "clew.records.codec": ("decode", "decode_lines", "encode"),
     "clew.records.line": ("Line",),
     "clew.records.record": ("Malformed", "Record"),

@@ -10,7 +10,9 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.engines.contract import Engine
 from clew.engines.files import Durability, FilesEngine
@@ -19,6 +21,9 @@ from clew.engines.memory import MemoryEngine
 from clew.errors import UsageError
 from clew.layouts.keys import KeyStrategy
 from clew.store import Clock, IndexBuilder, Store
+
+if TYPE_CHECKING:
+    from clew.engines.wrap.remote import RemoteWriter
 
 COMING = {
     "folder": "folder:PATH",
@@ -42,25 +47,45 @@ def open(  # noqa: A001 - It is called clew.open, as a database's is called conn
     index_builder: IndexBuilder | None = None,
     clock: Clock | None = None,
     durability: Durability = "fsync",
+    persist: bool = True,
+    mirror: str | Engine | RemoteWriter | None = None,
 ) -> Store:
     """Opens a store; nothing is read, created or changed yet.
 
     `url` is "claude:DIR" or the path of a config directory; without one it is the directory that the client uses here.
     "sqlite:PATH" is one file, for agents of your own, that comes with the first session in it. "memory:" is a new and
     empty store that is gone with the process. `durability` says when what was appended is on the disk: when the call
-    returns ("fsync"), when `flush` returns ("flush"), or when the system sees fit ("none"). What is left out comes from
-    this machine. Raises `UsageError` for a URL of another kind.
+    returns ("fsync"), when `flush` returns ("flush"), or when the system sees fit ("none"). With `persist=False` what
+    is there is read and no disk is touched: changes live in this process. `mirror` is a second place that gets what is
+    written, never in the way of the first: a URL, an engine or a writer; then close the store at the end. What is left
+    out comes from this machine. Raises `UsageError` for a URL of another kind.
     """
     environ = os.environ if environment is None else environment
     clock = clock or clock_of(environ)
-    engine: Engine
+    engine, wrapped = _engine(url, environ, fs, clock, durability), None
+    if not persist or mirror is not None:
+        # Few programs need a wrapper, so the others do not import them.
+        from clew.engines.wrap.stack import stacked
+
+        to = _engine(mirror, environ, None, clock, durability) if isinstance(mirror, str) else mirror
+        engine = stacked(engine, persist=persist, mirror=to, clock=clock)
+        wrapped = partial(stacked, persist=persist, clock=clock)
+    fs = fs or OsFileSystem()
+    return Store(engine, keys=keys, fs=fs, index_builder=index_builder, clock=clock, wrapped=wrapped)
+
+
+def _engine(
+    url: str | os.PathLike[str] | None,
+    environ: Mapping[str, str],
+    fs: FileSystem | None,
+    clock: Clock,
+    durability: Durability,
+) -> Engine:
     if url == "memory:":
-        engine = MemoryEngine(clock=clock)
-    elif isinstance(url, str) and url[: len(SQLITE)].lower() == SQLITE:
-        engine = _sqlite(url[len(SQLITE) :], environ, fs, clock, durability)
-    else:
-        engine = FilesEngine(_root(url, environ), fs=fs, durability=durability)
-    return Store(engine, keys=keys, fs=fs or OsFileSystem(), index_builder=index_builder, clock=clock)
+        return MemoryEngine(clock=clock)
+    if isinstance(url, str) and url[: len(SQLITE)].lower() == SQLITE:
+        return _sqlite(url[len(SQLITE) :], environ, fs, clock, durability)
+    return FilesEngine(_root(url, environ), fs=fs, durability=durability)
 
 
 def _sqlite(

@@ -267,7 +267,7 @@ class Session:
     def transcripts(self) -> Iterator[Transcript]:
         """One for every leaf, in file order, also for branches the client left and for what a compaction took out."""
         tree, head = self.tree, self.head.uuid
-        plain = Links(tree, tree.parents, tree.last)
+        plain = Links(tree, tree.parents)
         for leaf in tree.leaves():
             chain = chain_to(tree, leaf, self.links if leaf in self.links else plain)
             yield Transcript(self, leaf, chain, leaf == head)

@@ -199,6 +199,10 @@ class SessionWriter:
     def _take(self, known: _Known, entries: Sequence[Entry], appended: Appended, head: str | None) -> None:
         """Notes what our append did to the log."""
         self._session.fall_behind()
+        if appended.duplicates:
+            # Some of it was there before, and rows of others may stand behind it: the next append looks again.
+            self._known = None
+            return
         known.revision, known.head = appended.revision, head
         size = sum(len(entry.data) + 1 for entry in entries)
         for kind, (row, distance) in known.behind.items():

@@ -41,6 +41,9 @@ from clew.transcript.tree import CHAIN_TYPES
 
 if TYPE_CHECKING:
     from clew.adapters.claude_agent_sdk import ClaudeSessionStore
+    from clew.copying import Copied, Progress
+    from clew.operations.log import Operations
+    from clew.operations.operation import Operation
 
 CANDIDATES_MAX = 20
 """An error names no more candidates than this."""
@@ -143,8 +146,9 @@ class Store:
     """The sessions of one engine.
 
     What it learns of a log is remembered until the log changes. `problems` lists what looking around left out. `clock`
-    is needed only by what asks for the time, as appending does; `new_id` makes the ids of sessions and rows. Not meant
-    to be shared by threads: give each a session, or a store on the same engine.
+    is needed only by what asks for the time, as appending does; `new_id` makes the ids of sessions and rows; `wrapped`
+    gets the engine of a file that lies elsewhere and was asked for by its path. Not meant to be shared by threads: give
+    each a session, or a store on the same engine.
     """
 
     def __init__(
@@ -156,8 +160,10 @@ class Store:
         clock: Clock | None = None,
         new_id: Callable[[], str] | None = None,
         fs: FileSystem | None = None,
+        wrapped: Callable[[Engine], Engine] | None = None,
     ) -> None:
         self.engine = engine
+        self._wrapped = wrapped or (lambda other: other)
         self._new_id = new_id or (lambda: str(uuid4()))
         self.keys = keys or ClaudeKeys()
         self._index_builder = index_builder or ClientIndex()
@@ -351,7 +357,7 @@ class Store:
 
     def _at_path(self, path: Path) -> Session:
         found, key = FilesEngine.for_file(path, fs=self._fs)
-        engine = self.engine if found.url == self.engine.url else found
+        engine = self.engine if found.url == self.engine.url else self._wrapped(found)
         session = Session(engine, key, describe=self._info_of, makers=self._makers())
         session.stat()
         return session
@@ -372,6 +378,64 @@ class Store:
         what = "sessions of that id lie in several projects" if len(set(ids)) == 1 else "ids begin so"
         hint = "give the path of one" if is_one_id else "give more of the id"
         return Ambiguous(f"{text} is ambiguous: {len(found)} {what}", hint=hint, candidates=names[:CANDIDATES_MAX])
+
+    # What is changed beyond appending.
+
+    def delete(self, *sessions: Session | str | PurePath, even_live: bool = False) -> Operation:
+        """Takes sessions away with all that belongs to them, as one operation; `undo` brings them back.
+
+        All of them are found first. Raises `Busy`, and deletes nothing, where a running client holds one of them,
+        unless `even_live`: it would go on writing under the same name.
+        """
+        from clew.operations.delete import planned
+
+        found = [each if isinstance(each, Session) else self.session(each) for each in sessions]
+        named = [(self._own(each).key, _title_of(each)) for each in found]
+        return self.operation_log.run("delete", lambda: planned(self.engine, named, even_live=even_live))
+
+    def _own(self, session: Session) -> Session:
+        where = shown_path(session.where)
+        if session.engine.url != self.engine.url:
+            raise UsageError(f"{where} is not in this store: {shown_path(self.place)}", hint="open the store it is in")
+        if session.is_agent:
+            raise UsageError(f"{where} is the log of a subagent", hint="it goes with its session: name that one")
+        return session
+
+    def undo(self, operation: str = "") -> Operation:
+        """Undoes the operation of that id, or unique beginning of one; without, the newest that can be undone.
+
+        Raises `NotFound` when there is none, or nothing is kept any more, and `Conflict`, with nothing changed, where
+        something stands in the way.
+        """
+        return self.operation_log.undo(operation)
+
+    def operations(self) -> Sequence[Operation]:
+        """Every operation, newest first. A record that cannot be read stands in `problems`."""
+        log = self.operation_log
+        found = log.all()
+        self._problems.update((problem.path, problem) for problem in log.problems)
+        return found
+
+    @property
+    def operation_log(self) -> Operations:
+        """The log of operations: for unfinished ones, and for emptying the trash."""
+        from clew.operations.log import Operations
+
+        return Operations(self.engine, now=lambda: iso_time(self.now()), new_id=self._new_id)
+
+    def copy_to(
+        self,
+        target: Store,
+        *,
+        project: Scope = None,
+        is_verified: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Copied:
+        """Copies the sessions of a scope to another store, byte for byte; see `clew.copying.copy`."""
+        from clew.copying import copy
+
+        projects = self._keys_in(project)
+        return copy(self.engine, target.engine, projects=projects, is_verified=is_verified, on_progress=on_progress)
 
     # Many sessions at once.
 
@@ -498,6 +562,13 @@ def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention
         agent_name=digest.agent_name,
         expires_at=None if retention_days is None else _time(stat.modified_ns + int(retention_days * _DAY_NS)),
     )
+
+
+def _title_of(session: Session) -> str | None:
+    """None also where the session cannot be read, which is no reason not to delete it."""
+    with suppress(ClewError):
+        return session.digest.title
+    return None
 
 
 def iso_time(moment: datetime) -> str:

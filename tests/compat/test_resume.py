@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from odd_files import SUBJECTS, generated
+from odd_files import SUBJECTS, damaged, generated
 from odd_files.answers import clients, ours
 from odd_files.rows import SESSION
 from real_client import Case, Sent, conversation, resume
@@ -19,11 +19,13 @@ pytestmark = pytest.mark.compat
 
 CORPUS = Path(__file__).parents[1] / "data" / "corpus"
 SPREAD = {
-    f"{subject}: {name}": content for subject, cases in SUBJECTS.items() for name, content in [*cases.items()][::9]
+    f"{subject}: {name}": content for subject, cases in SUBJECTS.items() for name, content in [*cases.items()][::14]
 }
-"""Every ninth odd file of each subject; all of them were asked when tests/data/odd_files.json was measured."""
+"""Every fourteenth odd file of each subject; all of them were asked when tests/data/odd_files.json was measured."""
 SEEDS = range(1, 49)
 GENERATED = {f"seed {seed}": generated.session(seed) for seed in SEEDS}
+DAMAGED_SEEDS = range(32)
+DAMAGED = {f"damaged, seed {seed}": damaged.session(seed) for seed in DAMAGED_SEEDS}
 
 # Our conversation keeps a row that the client loses; tests/transcript/test_odd_files.py says why.
 KEPT_BY_US_ONLY = {
@@ -85,6 +87,12 @@ def test_the_client_agrees_on_every_session_of_the_corpus(client: Path, tmp_path
 def test_the_client_agrees_on_generated_sessions(client: Path, tmp_path: Path) -> None:
     assert len(set(GENERATED.values())) >= 40
     found = disagreements(client, same_session(GENERATED), tmp_path)
+    assert not found, "\n".join(found)
+
+
+def test_the_client_agrees_on_damaged_sessions(client: Path, tmp_path: Path) -> None:
+    assert len(set(DAMAGED.values())) >= 30
+    found = disagreements(client, same_session(DAMAGED), tmp_path)
     assert not found, "\n".join(found)
 
 

@@ -6,7 +6,21 @@ The files are built, not stored. What the real client makes of each is in `tests
 
 from __future__ import annotations
 
-from odd_files import attachments, compaction, endings, heads, lines, messages, parallel, parents
+from odd_files import (
+    attachments,
+    boundaries,
+    compaction,
+    contentless,
+    endings,
+    forks,
+    heads,
+    lines,
+    messages,
+    parallel,
+    parents,
+    tangles,
+    trailing,
+)
 
 SUBJECTS: dict[str, dict[str, bytes]] = {
     "lines": lines.CASES,
@@ -17,6 +31,11 @@ SUBJECTS: dict[str, dict[str, bytes]] = {
     "messages": messages.CASES,
     "endings": endings.CASES,
     "attachments": attachments.CASES,
+    "tangles": tangles.CASES,
+    "forks": forks.CASES,
+    "trailing": trailing.CASES,
+    "contentless": contentless.CASES,
+    "boundaries": boundaries.CASES,
 }
 CASES: dict[str, bytes] = {name: content for cases in SUBJECTS.values() for name, content in cases.items()}
 """All of them. A name is used once: it is what a recorded answer is found by."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from clew.records.record import MessageHead, Record
 from clew.transcript.chain import Chain, chain_to
 from clew.transcript.head import find_head
@@ -105,7 +107,7 @@ def test_a_note_of_kept_rows_that_does_not_hold_changes_nothing() -> None:
 def prompt(number: int, parent: int | None) -> Record:
     return Record(
         type="user", uuid=uuid(number), parent_uuid=None if parent is None else uuid(parent), timestamp=clock(1),
-        message=MessageHead(role="user"),
+        message=MessageHead(role="user", content=msgspec.Raw(b'"x"')),
     )  # fmt: skip
 
 
@@ -136,6 +138,43 @@ def test_50_000_lost_parents_in_one_chain_are_repaired() -> None:
     assert len(found.records) == LOST_PARENTS
     assert len(found.repairs) == LOST_PARENTS
     assert len({record.uuid for record in found.records}) == LOST_PARENTS
+
+
+def test_50_000_prompts_without_content_are_walked_through_in_any_order() -> None:
+    def rows() -> Iterator[Record]:
+        yield prompt(1, None)
+        for at in range(LOST_PARENTS):
+            yield prompt(LOST_PARENTS + 2 + at, LOST_PARENTS + 1)
+        for at in range(LOST_PARENTS + 1, 1, -1):
+            yield Record(type="user", uuid=uuid(at), parent_uuid=uuid(at - 1), message=MessageHead(role="user"))
+
+    tree = Tree(rows())
+    assert len(tree.contentless) == LOST_PARENTS
+    assert len(tree.forks()[uuid(1)]) == LOST_PARENTS
+
+
+def test_prompts_without_content_in_a_cycle_end() -> None:
+    empty = [Record(type="user", uuid=uuid(at), parent_uuid=uuid(5 - at), message=MessageHead()) for at in (2, 3)]
+    tree = Tree([prompt(1, None), prompt(4, 3), *empty])
+    assert numbers(chain_to(tree, uuid(4))) == [1, 4]
+
+
+def test_200_000_attachments_behind_an_answer_are_all_taken() -> None:
+    def rows() -> Iterator[Record]:
+        yield prompt(1, None)
+        for at in range(2, LEAVES + 2):
+            yield Record(type="attachment", uuid=uuid(at), parent_uuid=uuid(1), timestamp=clock(2))
+
+    tree = Tree(rows())
+    assert numbers(chain_to(tree, find_head(tree).uuid)) == list(range(1, LEAVES + 2))
+
+
+def test_a_cycle_of_rows_beside_a_result_ends() -> None:
+    found = chain(
+        user(1), answer(2, 1, [call(1)], of="m"), user(3, 4, "M3", isMeta=True), user(4, 3, "M4", isMeta=True),
+        user(5, 3, [result(1)]), answer(6, 5),
+    )  # fmt: skip
+    assert numbers(found)[-1] == 6
 
 
 def test_50_000_rows_in_one_cycle_are_walked_once() -> None:

@@ -98,6 +98,12 @@ def test_of_rows_without_a_uuid_the_last_is_kept(two: SessionDraft) -> None:
     assert kinds(two) == ["no_uuid", "no_uuid"]
 
 
+def test_a_prompt_without_content_is_odd_and_named(two: SessionDraft) -> None:
+    two.rows.insert(2, {"type": "user", "uuid": "empty", "message": {"role": "user", "content": None}})
+    found = [finding for finding in findings(two) if finding.kind == "no_content"]
+    assert [(finding.severity, finding.line, finding.uuid) for finding in found] == [(ODDITY, 3, "empty")]
+
+
 def test_the_same_row_twice_is_odd_and_another_row_under_its_uuid_is_damage(two: SessionDraft) -> None:
     two.rows.append(dict(two.rows[1]))
     assert [finding.severity for finding in findings(two) if finding.kind == "duplicate_uuid"] == [ODDITY]

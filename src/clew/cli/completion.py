@@ -47,3 +47,13 @@ def session_names(context: click.Context, _: click.Parameter, incomplete: str) -
     words = [word for word in sorted(LATEST) if incomplete and word.startswith(incomplete)]
     found = [each for each in ids if each.lower().startswith(incomplete.lower())]
     return [CompletionItem(each) for each in [*words, *found[:SESSIONS_MAX]]]
+
+
+def operation_names(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Ids of operations that begin so, newest first."""
+    settings = context.find_object(Settings) or Settings()
+    try:
+        found = settings.store().operations()
+    except ClewError:
+        return []
+    return [CompletionItem(each.id, help=each.kind) for each in found if each.id.startswith(incomplete)][:SESSIONS_MAX]

@@ -9,12 +9,12 @@ from importlib import import_module
 import click
 
 from clew import __version__
-from clew.cli.options import GlobalOption, Settings, global_options
+from clew.cli.options import GlobalOption, Settings, global_options, settings_of, warn_of_unfinished
 from clew.cli.table import COMING, COMMANDS, HELP
 from clew.errors import UsageError
 
-INTRO = """clew finds and shows the sessions of Claude Code: every conversation that it had with you, read from
-the files that it keeps. Nothing is changed."""
+INTRO = """clew finds, shows and copies the sessions of Claude Code: every conversation that it had with you, read from
+the files that it keeps. What it deletes it can bring back."""
 
 EXAMPLES = (
     ("clew", "the sessions of this directory"),
@@ -23,8 +23,14 @@ EXAMPLES = (
     ("clew show 3f2a", "the one whose id begins so"),
     ("clew show 3f2a --at turn:3", "what it was after the third prompt"),
     ("clew tree 3f2a", "its branches: rewound and retried prompts"),
+    ("clew delete 3f2a", "and clew undo, which brings it back"),
+    ("clew copy claude: DIR", "a backup of everything, or its update"),
     ("clew ls --json", "for programs"),
 )
+
+
+SAY_IT_THEMSELVES = frozenset({"operations", "completion"})
+"""Commands that tell of unfinished operations anyway, or that no person reads."""
 
 
 class ReaderGone(Exception):
@@ -46,6 +52,12 @@ class Command(click.Command):
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[arg-type]
         self.params.extend(global_options())
+
+    def invoke(self, ctx: click.Context) -> object:
+        result = super().invoke(ctx)
+        if ctx.info_name not in SAY_IT_THEMSELVES:
+            warn_of_unfinished(settings_of(ctx))
+        return result
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         _sections(self, ctx, formatter)
@@ -144,7 +156,9 @@ def _without_command() -> None:
     if context.invoked_subcommand is None:
         from clew.cli.ls import overview
 
-        overview(context.ensure_object(Settings))
+        settings = context.ensure_object(Settings)
+        overview(settings)
+        warn_of_unfinished(settings)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.errors import NotFound, UsageError
+from clew.errors import ClewError, NotFound, UsageError
 
 if TYPE_CHECKING:
     from clew.session import Session
@@ -51,6 +52,17 @@ class Settings:
                 raise UsageError("--config-dir names no directory", hint="leave it out for the client's own")
             directory = None if self.config_dir is None else Path(self.config_dir)
             self._store = defaults.open(self.store_url if directory is None else directory)
+        return self._store
+
+    @property
+    def words(self) -> str:
+        """The options that name the store, for a command that a person is told to type; with a blank in front."""
+        given = [("--config-dir", self.config_dir), ("--store", self.store_url)]
+        return "".join(f" {name} {shlex.quote(value)}" for name, value in given if value is not None)
+
+    @property
+    def opened(self) -> Store | None:
+        """The store, if the command opened it."""
         return self._store
 
     def scope(self) -> str | None:
@@ -127,3 +139,20 @@ def warn_of_problems(settings: Settings, shown: int = 5) -> None:
         warn(settings, f"left out {path}: {reason}")
     if len(problems) > shown:
         warn(settings, f"left out {len(problems) - shown} more")
+
+
+def warn_of_unfinished(settings: Settings, shown: int = 3) -> None:
+    """Says which operations a crash ended, and what to type. Another process may be at one of them right now."""
+    store = settings.opened
+    if store is None or settings.is_quiet:
+        return
+    try:
+        unfinished = store.operation_log.unfinished()
+    except ClewError:
+        return  # What cannot be looked at was the business of the command itself.
+    for each in unfinished[:shown]:
+        ways = [f"finish it: clew operations{settings.words} --finish {each.id}"]
+        ways += [f"undo it: clew undo{settings.words} {each.id}"] if each.can_be_undone else []
+        warn(settings, f"the {each.kind} {each.id} is not finished: it is {each.state.value}; {', or '.join(ways)}")
+    if len(unfinished) > shown:
+        warn(settings, f"{len(unfinished) - shown} more are not finished: see clew operations")

@@ -9,8 +9,10 @@ import os
 import re
 import shutil
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TypeVar
 
@@ -225,3 +227,50 @@ def with_progress(items: Iterable[T], total: int, what: str) -> Iterator[T]:
         for item in waiting:
             yield item
             bar.advance(task)
+
+
+@contextmanager
+def progress_of_bytes(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Takes how many bytes of how many are done; on a terminal a bar shows on stderr once it takes over a second."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task, start = bar.add_task(what, total=None), time.monotonic()
+
+    def advance(done: int, total: int) -> None:
+        bar.update(task, completed=done, total=total)
+        if not bar.live.is_started and time.monotonic() - start > PROGRESS_AFTER_S:
+            bar.start()
+
+    try:
+        yield advance
+    finally:
+        bar.stop()
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """While the block runs, a terminal shows on stderr what it is at, once it takes over a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with ExitStack() as shown:
+
+        def show() -> None:
+            from rich.console import Console
+
+            shown.enter_context(Console(stderr=True).status(what))
+
+        timer = threading.Timer(PROGRESS_AFTER_S, show)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()

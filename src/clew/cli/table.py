@@ -9,6 +9,11 @@ COMMANDS: dict[str, str] = {
     "ls": "clew.cli.ls:command",
     "show": "clew.cli.show:command",
     "tree": "clew.cli.tree:command",
+    "delete": "clew.cli.delete:command",
+    "undo": "clew.cli.undo:command",
+    "operations": "clew.cli.operations:command",
+    "copy": "clew.cli.copy:command",
+    "gc": "clew.cli.gc:command",
     "completion": "clew.cli.completion:command",
     "welcome": "clew.cli.welcome:command",
 }
@@ -17,14 +22,19 @@ HELP: dict[str, str] = {
     "ls": "List sessions, newest first.",
     "show": "Show the conversation of a session.",
     "tree": "Show the branches of a session.",
+    "delete": "Delete sessions; `clew undo` brings them back.",
+    "undo": "Undo the newest operation, or the one named.",
+    "operations": "List what was deleted and undone, newest first.",
+    "copy": "Copy sessions from one store to another.",
+    "gc": "Free for good what was deleted long ago.",
     "completion": "Print the completion script for a shell.",
 }
 """The line that `clew --help` shows, here so that help imports no command. A command that is not here is hidden."""
 
 COMING = (
     "search", "usage", "resume", "continue", "fork", "truncate", "title", "tag", "label", "pin", "archive",
-    "set", "delete", "checkpoint", "checkpoints", "gc", "hooks", "rewind", "undo", "operations", "export",
-    "scan", "import", "move", "copy", "push", "pull", "doctor", "repair", "serve", "index", "mcp",
+    "set", "checkpoint", "checkpoints", "hooks", "rewind", "export", "scan", "import", "move", "push", "pull",
+    "doctor", "repair", "serve", "index", "mcp",
 )  # fmt: skip
 """Names that later versions give a meaning to."""
 

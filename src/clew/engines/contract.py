@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum
-from threading import Event
+from threading import Event, RLock
 from typing import Literal
 
 import msgspec
@@ -123,6 +124,8 @@ class Order(Enum):
     OLDEST_FIRST = "oldest"
     BY_KEY = "key"
 
+
+_ALONE = RLock()
 
 SORTS: Mapping[Order, Callable[[LogStat], tuple[int, LogKey]]] = {
     Order.NEWEST_FIRST: lambda stat: (-stat.modified_ns, stat.key),
@@ -250,6 +253,14 @@ class LogStore(ABC):
         self.flush()
 
     # Setting aside: what stands behind `delete` with undo.
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Held by one at a time of all who share the place: whoever changes the state of an operation. Others wait.
+
+        It MUST be let go when the process that holds it ends, however it ends. It keeps nobody from reading or
+        appending. Here it orders the threads of this process, which is not enough where `is_shared`.
+        """
+        return _ALONE
 
     @abstractmethod
     def set_aside(self, key: LogKey, operation: str) -> Aside:

@@ -21,7 +21,7 @@ from clew.engines.files_live import live_sessions
 from clew.engines.files_reader import CHUNK_BYTES, FilesReader
 from clew.engines.files_trash import Trash
 from clew.engines.filesystem import FileSystem, OsFileSystem, failures_of, shown_path
-from clew.engines.shared_log import Names, SharedLog, Want, held, revision_of
+from clew.engines.shared_log import Names, SharedLog, Want, alone_at, held, revision_of
 from clew.engines.whole import remove_if_empty, write_all, write_whole
 from clew.errors import Busy, Conflict, NotFound, UsageError
 from clew.layouts.claude import ClaudeLayout, Kind, flat_meta, is_flat
@@ -232,6 +232,9 @@ class FilesEngine(FilesReader):
             return self._unlinked(path)
 
     # Setting aside.
+
+    def alone(self) -> AbstractContextManager[None]:
+        return alone_at(self._fs, self._at(self.layout.operations_lock()))
 
     def set_aside(self, key: LogKey, operation: str) -> Aside:
         trash = self._trash(operation)

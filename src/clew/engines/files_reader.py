@@ -49,6 +49,7 @@ from clew.layouts.claude import (
     checked,
     config_root_of,
     flat_meta,
+    is_flat,
     is_safe,
     place_in_project,
     place_in_session,
@@ -275,8 +276,10 @@ class FilesReader(Engine):
         backups = self.layout.backups_folder(session)
         for entry, names in self._walk(backups) if backups is not None else ():
             found += self._blob(entry, BlobKey(project, session, Kind.BACKUP.value, "/".join(names)))
-        metas = {flat_meta(place.name) for _, place, owner in self._flat_sublogs(project) if owner == session}
-        for entry, place in self._scan_project(project) if metas else ():
+        beside = [*self._beside(project)]
+        logs = [(entry, place) for entry, place in beside if place.kind is Kind.FLAT_SUBLOG]
+        metas = {flat_meta(place.name) for entry, place in logs if self._owner_of(entry) == session}
+        for entry, place in beside:
             if place.kind is Kind.META and place.name in metas:
                 found += self._blob(entry, BlobKey(project, session, Kind.META.value, place.name))
         return sorted(found, key=lambda blob: blob.key)
@@ -438,16 +441,18 @@ class FilesReader(Engine):
             raise translated(error, self._base) from error
 
     def _scan_project(self, project: str) -> Iterator[tuple[DirEntry, Place]]:
+        for entry in self._entries(project):
+            yield entry, place_in_project(project, (entry.name,))
+
+    def _entries(self, project: str) -> Sequence[DirEntry]:
         folder = self._at(self.layout.project_folder(project))
         try:
-            entries = self._fs.scan(folder)
+            return self._fs.scan(folder)
         except FileNotFoundError:
-            return
+            return ()
         except OSError as error:
             self._report(folder, reason_of(error))
-            return
-        for entry in entries:
-            yield entry, place_in_project(project, (entry.name,))
+            return ()
 
     def _walk(self, relative: str) -> Iterator[tuple[DirEntry, tuple[str, ...]]]:
         """Every file below a folder with its names from there. Links to directories are not followed."""
@@ -483,11 +488,17 @@ class FilesReader(Engine):
                 yield from self._looked(entry, LogKey(project, session, place.name))
 
     def _flat_sublogs(self, project: str) -> Iterator[tuple[DirEntry, Place, str]]:
-        for entry, place in self._scan_project(project):
+        for entry, place in self._beside(project):
             if place.kind is Kind.FLAT_SUBLOG:
                 owner = self._owner_of(entry)
                 if owner is not None:
                     yield entry, place, owner
+
+    def _beside(self, project: str) -> Iterator[tuple[DirEntry, Place]]:
+        """What older clients put beside the sessions. Asked for each session, so names are passed over quickly."""
+        for entry in self._entries(project):
+            if is_flat(entry.name):
+                yield entry, place_in_project(project, (entry.name,))
 
     def _owner_of(self, entry: DirEntry) -> str | None:
         """The session of an old sublog. Rows are only appended, so the first one is read once for each file."""
@@ -552,7 +563,7 @@ class FilesReader(Engine):
 
     def _forget(self, folder: str) -> None:
         """Drops the problems at and below a folder before it is looked at again."""
-        for path in [path for path in self._problems if path == folder or path.startswith(folder + "/")]:
+        for path in [path for path in (*self._problems,) if path == folder or path.startswith(folder + "/")]:
             self._problems.pop(path, None)
 
 

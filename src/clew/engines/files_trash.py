@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from clew.engines.contract import Aside
 from clew.engines.filesystem import FileSystem, failures_of, shown_path
 from clew.engines.whole import TEMPORARY_SUFFIX, exists, move, remove, remove_if_empty
-from clew.errors import Conflict
+from clew.errors import Conflict, StorageError
 from clew.layouts.claude import LOG_SUFFIX, ClaudeLayout
 
 
@@ -27,6 +27,7 @@ class Trash:
 
     def take(self, relatives: Sequence[str]) -> Aside:
         """Moves these paths into the trash, in order; those that are not there are passed over."""
+        self._must_be_no_link()
         taken = Aside()
         for relative in relatives:
             source, target = f"{self._base}/{relative}", f"{self._folder}/{relative}"
@@ -44,6 +45,7 @@ class Trash:
 
     def bring_back(self) -> Aside:
         """Moves everything back. Raises `Conflict`, and moves nothing, when something stands in its place."""
+        self._must_be_no_link()
         items = [*self._items()]
         for relative in items:
             if exists(self._fs, f"{self._base}/{relative}"):
@@ -63,11 +65,26 @@ class Trash:
 
     def free(self) -> Aside:
         """Removes all of it for good."""
+        self._must_be_no_link()
         told = self._count(self._folder)
         with failures_of(self._folder, "removed"):
             remove(self._fs, self._folder)
         remove_if_empty(self._fs, os.path.dirname(self._folder))
         return told
+
+    def _must_be_no_link(self) -> None:
+        """Raises `StorageError` for a link in the place of the folder: what it leads to is not what was set aside."""
+        above, name = os.path.split(self._folder)
+        with failures_of(self._folder):
+            try:
+                entries = self._fs.scan(above)
+            except FileNotFoundError:
+                return
+        if any(entry.name == name and entry.is_symlink() for entry in entries):
+            raise StorageError(
+                f"{shown_path(self._folder)} is a link, and nothing behind it is touched",
+                hint="look where it leads, and put the folder back in its place",
+            )
 
     def _items(self) -> Iterator[str]:
         """The paths that were moved as one, relative to the base."""

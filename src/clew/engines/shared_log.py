@@ -85,6 +85,15 @@ def held(fs: FileSystem, path: str) -> Iterator[io.RawIOBase]:
         yield file
 
 
+@contextmanager
+def alone_at(fs: FileSystem, path: str) -> Iterator[None]:
+    """Holds a lock as `LogStore.alone` says. What cannot be locked is told; what fails inside is left as it is."""
+    with ExitStack() as stack:
+        with failures_of(path, "locked"):
+            stack.enter_context(held(fs, path))
+        yield
+
+
 class SharedLog:
     """Appends to one log. Threads may share it; each process has its own."""
 

@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 from clew.engines import sqlite_blobs as blob_rows
@@ -37,6 +37,7 @@ from clew.engines.contract import (
 from clew.engines.files import Durability
 from clew.engines.filesystem import FileSystem, OsFileSystem, failures_of
 from clew.engines.lines import lines_backward, lines_forward
+from clew.engines.shared_log import alone_at
 from clew.engines.sqlite_blobs import Beside
 from clew.engines.sqlite_file import WAIT_SECONDS_MAX, SqliteFile
 from clew.engines.sqlite_logs import INT64_MAX, LogBytes, LogRow, pieces_in
@@ -85,6 +86,7 @@ class SqliteEngine(Engine):
         self.url = f"sqlite:{text}"
         self.capabilities = Capabilities(is_durable=durability == "fsync", search=words_index.can_search())
         place = fs.real_path(os.path.abspath(text))
+        self._fs = fs
         self._file = SqliteFile(place, fs, durability=durability, wait_seconds=wait_seconds, pause=pause)
         self._beside = Beside(fs, f"{place}-blobs", chunk_bytes)
         self._pieces = pieces_in(self._file)
@@ -222,6 +224,10 @@ class SqliteEngine(Engine):
         self._file.close()
 
     # Setting aside.
+
+    def alone(self) -> AbstractContextManager[None]:
+        # A file of its own: the database is written while it is held.
+        return alone_at(self._fs, f"{self._file.path}-operations")
 
     def set_aside(self, key: LogKey, operation: str) -> Aside:
         _checked(key)

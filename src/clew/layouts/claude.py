@@ -12,6 +12,7 @@
 and clew its own, under the same directory:
 
     clew/locks/<key>/<session>.lock                         who changes the session now
+    clew/operations.lock                                    who is at an operation now
     clew/locks/<key>/<session>[/<subpath>].jnl              what was appended to a log last
     clew/sessions/<key>/<session>/<kind>/<name>             blobs of kinds that the client does not know
     clew/store/<kind>/<name>                                blobs of the whole store
@@ -158,6 +159,10 @@ class ClaudeLayout(msgspec.Struct, frozen=True):
         if not session:
             return f"{OWN_FOLDER}/store{LOCK_SUFFIX}"
         return self._beside_locks(self.log(project, session).removesuffix(LOG_SUFFIX) + LOCK_SUFFIX)
+
+    def operations_lock(self) -> str:
+        """The file that whoever changes the state of an operation locks."""
+        return f"{OWN_FOLDER}/operations{LOCK_SUFFIX}"
 
     def journal(self, project: str, session: str, subpath: str = "") -> str:
         """Where is noted what was appended to a log last."""

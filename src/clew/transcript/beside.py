@@ -43,6 +43,53 @@ def with_rows_beside(links: Links, walked: list[str]) -> tuple[list[str], frozen
     return whole, frozenset(placed)
 
 
+def is_of_one_fork(links: Links, uuid: str, last: str) -> bool:
+    """Whether parallel calls alone keep the last row from hanging below a row.
+
+    That row is a row of an answer with several calls, a result of one, or what the client wrote under a result. The
+    last row hangs under a call of the answer further up, or under another call or result of it.
+    """
+    records = links.tree.records
+    at: str | None = uuid
+    seen: set[str] = set()
+    while at is not None and at in links and at not in seen and _is_of_the_client(records[at]):
+        seen.add(at)
+        at = links.parents[at]
+    results: list[str] = []
+    if at is not None and at in links and _is_result(records[at]):
+        results = result_ids(records[at])
+        at = links.parents[at]
+    elif seen:
+        return False
+    if at is None or at not in links or records[at].type != "assistant" or _has_no_id(records[at]):
+        return False
+    rows = [row for row in _rows_of_answer(links.tree, at) if row in links]
+    calling = {row: call_ids(records[row]) for row in rows}
+    if len({call for calls in calling.values() for call in calls}) < 2:
+        return False
+    top, above = at, links.parents[at]
+    while above is not None and calling.get(above) and above not in seen:
+        seen.add(above)
+        top, above = above, links.parents[above]
+    branch = _child_above(links, last, top)
+    if branch is None or top != at:
+        return branch is not None
+    return branch in calling or any(call in calling[at] and call not in results for call in result_ids(records[branch]))
+
+
+def _child_above(links: Links, uuid: str, above: str) -> str | None:
+    """The row right under `above` on the way up from `uuid`; None where the way does not lead there."""
+    at = uuid
+    seen: set[str] = set()
+    while at in links and at not in seen:
+        seen.add(at)
+        parent = links.parents[at]
+        if parent is None or parent == above:
+            return at if parent else None
+        at = parent
+    return None
+
+
 class _Places:
     """Where a row beside the chain goes, by its place in the file.
 
@@ -55,12 +102,15 @@ class _Places:
         self._walked = walked
         self._chain = [tree.ordinals[uuid] for uuid in walked]
         self._is_in_order = all(one < two for one, two in pairwise(self._chain))
+        self._places = {} if self._is_in_order else {uuid: place for place, uuid in enumerate(walked)}
 
     def place(self, uuid: str, answer: list[str]) -> str:
         ordinal = self._ordinals[uuid]
         before = bisect_right(answer, ordinal, key=self._ordinals.__getitem__)
         if 0 < before < len(answer) and self._is_in_order:
             return self._walked[bisect_right(self._chain, ordinal) - 1]
+        if before == len(answer) and not self._is_in_order:
+            return max(answer, key=self._places.__getitem__)
         return answer[max(before - 1, 0)]
 
 
@@ -82,6 +132,8 @@ def _groups(tree: Tree, walked: list[str]) -> Iterator[_Group]:
             continue
         members = dict.fromkeys(_rows_of_answer(tree, uuid))
         done.update(members)
+        if _has_no_id(tree.records[uuid]):
+            continue
         calls = {call for row in members for call in found.calls_of(row)}
         if calls:
             found.add_results(members)
@@ -100,6 +152,11 @@ def _rows_of_answer(tree: Tree, uuid: str) -> list[str]:
     return [row for row in rows if tree.records[row].type == "assistant"] or [uuid]
 
 
+def _has_no_id(record: Record) -> bool:
+    """Whether nothing can be found to belong to this answer: an empty id is one, none is not."""
+    return record.message is None or record.message.id is None
+
+
 class _Beside:
     """What stands beside a chain, and the answers on the chain that it could belong to: most have nothing, and cost
     nothing.
@@ -113,6 +170,7 @@ class _Beside:
         """By row: a third of the questions is asked again, and each answer decodes the content of the row."""
         self._strays: dict[str, list[str]] = {}
         self._looked_up: set[str] = set()
+        self._above: dict[str, str | None] = {}
         beside = [uuid for uuid in tree.records if uuid not in on_chain]
         touched = {answer for uuid in beside for answer in self._answers_near(tree, uuid, on_chain)}
         if self._strays:
@@ -139,18 +197,30 @@ class _Beside:
             elif not record.is_meta:
                 return
         if parent is not None and parent in self._records:
-            at = parent
             if parent not in on_chain:
                 # A row under a row beside the chain comes with that one; only a row of the same answer leads back.
                 if self._records[parent].type == "assistant":
                     yield from self._rows_on_chain(tree, parent, on_chain)
                 return
-            while self._records[at].type != "assistant":
-                above = tree.parents[at]
-                if above is None or above not in on_chain or not _may_follow(self._records[at]):
-                    return
-                at = above
-            yield at
+            answer = self._answer_above(tree, parent, on_chain)
+            if answer is not None:
+                yield answer
+
+    def _answer_above(self, tree: Tree, uuid: str, on_chain: set[str]) -> str | None:
+        """The answer of the chain that a row of the chain hangs under, with rows of the client and results between."""
+        way: list[str] = []
+        at: str | None = uuid
+        while at is not None and at in on_chain and at not in self._above:
+            self._above[at] = None
+            way.append(at)
+            record = self._records[at]
+            if record.type == "assistant":
+                self._above[at] = at
+                break
+            at = tree.parents[at] if _may_follow(record) else None
+        found = self._above.get(at) if at is not None else None
+        self._above.update(dict.fromkeys(way, found))
+        return found
 
     def _rows_on_chain(self, tree: Tree, uuid: str, on_chain: set[str]) -> Iterator[str]:
         """The rows of an answer that are on the chain; given once, however many of its rows stand beside it."""

@@ -1,5 +1,6 @@
 """The chain: the records from the root to a row, as the client puts them in order.
 
+behind         what hangs under the last prompt or answer, down to the row           trailing.py
 walk up        by parents, from the row to the root, lost parents repaired            walk.py
 put back       what parallel tool calls left beside the chain                         beside.py
 cut            everything before the last compaction boundary
@@ -12,6 +13,7 @@ import msgspec
 from clew.records.record import Record
 from clew.transcript.beside import with_rows_beside
 from clew.transcript.links import Links, links_of
+from clew.transcript.trailing import nearest_said, trailing
 from clew.transcript.tree import Tree
 from clew.transcript.walk import Repair, walk_up
 
@@ -30,8 +32,13 @@ def chain_to(tree: Tree, leaf: str | None, links: Links | None = None) -> Chain:
     if leaf is None or leaf not in links:
         return Chain([], [], frozenset())
     repairs: list[Repair] = []
-    walked = list(walk_up(links, leaf, repairs))
+    said = nearest_said(links, leaf, {})
+    behind = trailing(links, said) if said is not None and said != leaf else []
+    walked = list(walk_up(links, leaf if said is None else said, repairs))
     walked.reverse()
+    on_way = set(walked)
+    if behind:
+        walked.extend(uuid for uuid in behind[: behind.index(leaf) + 1] if uuid not in on_way)
     whole, put_back = with_rows_beside(links, walked)
     records = [tree.records[uuid] for uuid in whole]
     if tree.boundaries:

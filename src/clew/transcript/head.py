@@ -18,11 +18,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from clew.records.record import Record
+from clew.transcript.beside import is_of_one_fork
 from clew.transcript.links import Links, links_of
 from clew.transcript.times import milliseconds
-from clew.transcript.tree import MESSAGE_TYPES, Tree
-from clew.transcript.walk import walk_up
+from clew.transcript.trailing import nearest_said, trailing
+from clew.transcript.tree import MESSAGE_TYPES, Pointer, Tree
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -37,40 +37,52 @@ class Head(msgspec.Struct, frozen=True):
 def find_head(tree: Tree, links: Links | None = None) -> Head:
     """The head of the log, as the client decides it."""
     links = links_of(tree) if links is None else links
-    head = _pointed(tree, links)
+    last = _last_row(links)
+    head = _pointed(links, last)
     if head is None:
-        if links.last is None or links.last not in links:
+        if last is None:
             return _refuse("no prompt or answer")
-        last = links.last if tree.pointer else _latest_below(tree, links, links.last)
-        head = Head(last, "the last row of the file")
+        is_free = tree.pointer is None and not links.has_kept
+        head = Head(_latest_below(tree, links, last) if is_free else last, "the last row of the file")
     if head.uuid is None:
         return head
-    spoken = _said_above(links, head.uuid)
-    if spoken is None:
-        newest = _newest_leaf(links)
-        if newest is None:
-            spoken_types = any(record.type in MESSAGE_TYPES for record in tree.records.values())
-            return _refuse("nothing said leads to the last row") if spoken_types else head
-        leaf, spoken = newest
-        head = Head(leaf, "the newest leaf: nothing is said above the last row")
-    record = tree.records[spoken]
+    said = nearest_said(links, head.uuid, {})
+    if said is None:
+        said = _newest_said(links)
+        if said is None:
+            is_said = any(record.type in MESSAGE_TYPES for record in tree.records.values())
+            return _refuse("nothing said leads to the last row") if is_said else head
+        head = Head(said, "the newest leaf: nothing is said above the last row")
+    record = tree.records[said]
     if record.is_sidechain:
         return _refuse("the last row said belongs to a sidechain")
     if milliseconds(record.timestamp) is None:
         return _refuse(f"the last row said has no readable timestamp: {record.timestamp!r}")
-    return head
+    behind = trailing(links, said)
+    return Head(behind[-1] if behind else said, head.why)
 
 
 def _refuse(why: str) -> Head:
     return Head(None, why, refused=True)
 
 
-def _pointed(tree: Tree, links: Links) -> Head | None:
+def _last_row(links: Links) -> str | None:
+    """The last row of the file, or what takes its place in a log whose compaction kept rows or took that row away."""
+    last = links.tree.last
+    if last is None:
+        return None
+    if last not in links:
+        return _newest_said(links)
+    ends = _said_last(links) if links.has_kept else set()
+    return ends.pop() if len(ends) == 1 else last
+
+
+def _pointed(links: Links, last: str | None) -> Head | None:
     """The head by the last head record, or None when there is none that counts."""
+    tree = links.tree
     pointer = tree.pointer
     if pointer is None:
         return None
-    last = links.last if links.last in links else None
     is_later = tree.last is not None and tree.ordinals[tree.last] > pointer.ordinal
     if pointer.leaf is None:
         if last is not None and is_later:
@@ -78,9 +90,23 @@ def _pointed(tree: Tree, links: Links) -> Head | None:
         return Head(None, "the conversation was cleared")
     if pointer.leaf not in links:
         return None
-    if last is not None and (is_later or not pointer.explicit) and _hangs_under(links, last, pointer.leaf):
-        return Head(last, "the last row, below the head record")
+    if is_later or not pointer.explicit:
+        if last is not None and _goes_on(links, pointer, last):
+            return Head(last, "the last row, below the head record")
+        if links.has_kept and pointer.leaf not in _said_last(links):
+            return None
     return Head(pointer.leaf, "the head record")
+
+
+def _goes_on(links: Links, pointer: Pointer, last: str) -> bool:
+    """Whether the last row hangs below the leaf of a head record: by parents, or by the parallel calls of an answer.
+
+    These fork the chain, and a plain head record on any part of the fork stands for all of it.
+    """
+    leaf = pointer.leaf
+    if leaf is None or _hangs_under(links, last, leaf):
+        return leaf is not None
+    return not pointer.explicit and is_of_one_fork(links, leaf, last)
 
 
 def _hangs_under(links: Links, uuid: str, above: str) -> bool:
@@ -119,42 +145,28 @@ def _latest_below(tree: Tree, links: Links, last: str) -> str:
     return best
 
 
-def _said_above(links: Links, uuid: str) -> str | None:
-    """The nearest prompt or answer from `uuid` upwards."""
-    return next((at for at in walk_up(links, uuid, []) if _is_said(links.tree.records[at])), None)
+def _said_last(links: Links) -> set[str]:
+    """The prompts and answers with no other one below."""
+    nearest: dict[str, str | None] = {}
+    records = links.tree.records
+    named: set[str] = set()
+    for uuid, parent in links.parents.items():
+        if parent is not None and parent != uuid and records[uuid].type in MESSAGE_TYPES:
+            above = nearest_said(links, parent, nearest)
+            if above is not None:
+                named.add(above)
+    return {uuid for uuid in links.parents if records[uuid].type in MESSAGE_TYPES and uuid not in named}
 
 
-def _is_said(record: Record) -> bool:
-    return record.type in MESSAGE_TYPES and record.message is not None
-
-
-def _newest_leaf(links: Links) -> tuple[str, str] | None:
-    """The leaf under the latest prompt or answer, and that prompt or answer. Sidechain rows do not count."""
+def _newest_said(links: Links) -> str | None:
+    """The latest prompt or answer by time under which a leaf hangs. Sidechain rows do not count."""
     named = {parent for uuid, parent in links.parents.items() if parent != uuid}
     nearest: dict[str, str | None] = {}
     best, latest = None, -1.0
     for leaf in links.parents:
-        said = None if leaf in named else _nearest_said(links, leaf, nearest)
+        said = None if leaf in named else nearest_said(links, leaf, nearest)
         if said is not None and not links.tree.records[said].is_sidechain:
             when = milliseconds(links.tree.records[said].timestamp) or 0.0
             if when > latest:
-                best, latest = (leaf, said), when
+                best, latest = said, when
     return best
-
-
-def _nearest_said(links: Links, uuid: str, known: dict[str, str | None]) -> str | None:
-    """The nearest prompt or answer by parents alone; `known` holds what earlier calls found, so that all are linear."""
-    way: list[str] = []
-    at: str | None = uuid
-    found: str | None = None
-    while at is not None and at in links and at not in known:
-        known[at] = None
-        way.append(at)
-        if _is_said(links.tree.records[at]):
-            found = at
-            break
-        at = links.parents[at]
-    if found is None and at is not None:
-        found = known.get(at)
-    known.update(dict.fromkeys(way, found))
-    return found

@@ -25,6 +25,7 @@ DAMAGE, ODDITY = "damage", "oddity"
 KINDS: dict[str, str] = {
     "malformed": DAMAGE,  # A line that is no record.
     "no_uuid": DAMAGE,  # A row of the conversation without an id: of all these the client keeps the last.
+    "no_content": ODDITY,  # A prompt or an answer that holds neither a text nor blocks: it is only walked through.
     "uuid_reused": DAMAGE,  # Two different rows under one uuid: the content of the first is never seen.
     "duplicate_uuid": ODDITY,  # The same row twice.
     "lost_parent": DAMAGE,  # A row hangs on one that is not in the log.
@@ -112,6 +113,12 @@ def _unplaced(log: _Log) -> Iterator[Finding]:
             "it is the last of these, and kept" if record is log.tree.records.get("") else "a later one takes its place"
         )
         yield _find("no_uuid", record, f"a row of type {record.type} has no uuid: {says}")
+
+
+def _contentless(log: _Log) -> Iterator[Finding]:
+    for record in log.tree.contentless:
+        says = "rows under it hang on the row above it" if record.uuid else "nothing hangs on it"
+        yield _find("no_content", record, f"a row of type {record.type} has no content that could be sent: {says}")
 
 
 def _duplicates(log: _Log) -> Iterator[Finding]:
@@ -305,6 +312,6 @@ def _named(uuids: list[str], what: str) -> str:
 
 
 _CHECKS: tuple[Callable[[_Log], Iterator[Finding]], ...] = (
-    _unplaced, _duplicates, _lost_parents, _cycles, _second_roots, _calls, _message_ids, _compaction, _head,
-    _newer_branch,
+    _unplaced, _contentless, _duplicates, _lost_parents, _cycles, _second_roots, _calls, _message_ids, _compaction,
+    _head, _newer_branch,
 )  # fmt: skip

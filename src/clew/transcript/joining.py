@@ -46,16 +46,25 @@ class _Joiner:
         self._prompts: list[int] = []
         """Places of user messages without results, of which the last is as far back as an answer may be found."""
         self._mixable: list[int] = []
-        """Places of user messages that no row was joined across yet."""
+        """Places of user messages that no row with a call was joined across yet."""
         self._with_results: set[int] = set()
+        self._with_others: set[int] = set()
+        """Places of user messages that hold results, and of those that hold anything else."""
 
     def prompt(self, row: Row) -> None:
         place = len(self.messages) - 1
         last = self.messages[place] if self.messages and self.messages[place].role == "user" else None
-        if row.is_glued and ((last is not None and _glue(last, row)) or all(map(is_client_text, row.blocks))):
+        # Results will stand first in a mixed message: what is behind one now need not be then.
+        is_open = last is not None and not (last.is_mixed and place in self._with_others)
+        if row.is_glued and (
+            (last is not None and is_open and _glue(last, row)) or all(map(is_client_text, row.blocks))
+        ):
             return
         if last is None:
             place += 1
+        if any(block["type"] != "tool_result" for block in row.blocks):
+            self._with_others.add(place)
+        if last is None:
             self.messages.append(_message(row))
             self._mixable.append(place)
             if row.results:
@@ -81,7 +90,7 @@ class _Joiner:
             return
         message = self.messages[place]
         _extend(message, row)
-        while self._mixable and self._mixable[-1] > place:
+        while row.calls and self._mixable and self._mixable[-1] > place:
             self.messages[self._mixable.pop()].is_mixed = True
 
 
@@ -142,6 +151,7 @@ def _fill(message: Message) -> None:
     if message.role == "user":
         if not message.is_bare and content:
             kept = [block for block in content if not is_blank_text(block)]
+            message.had_blanks = len(kept) < len(content)
             message.content = kept or [text_block(NO_CONTENT)]
         if message.is_mixed:
             message.content.sort(key=lambda block: block["type"] != "tool_result")

@@ -28,8 +28,8 @@ class Links(msgspec.Struct, frozen=True):
 
     tree: Tree
     parents: Mapping[str, str | None]
-    last: str | None
-    """The last row of the file; where kept rows hang on that row, the last of these."""
+    has_kept: bool = False
+    """Whether older rows were kept by the note of a compaction, and hang elsewhere than they were written."""
 
     def __contains__(self, uuid: object) -> bool:
         return uuid in self.parents
@@ -49,7 +49,7 @@ def links_of(tree: Tree) -> Links:
     """Applies the compactions of the log. Without a note of kept rows these are the parents of the tree itself."""
     notes = {uuid: _note(tree.records[uuid]) for uuid in tree.boundaries if uuid in tree.records}
     if not any(_has_note(note) for note in notes.values()):
-        return Links(tree, tree.parents, tree.last)
+        return Links(tree, tree.parents)
     last = next(reversed(notes))
     note = notes[last]
     kept: list[str] = []
@@ -58,11 +58,10 @@ def links_of(tree: Tree) -> Links:
     if note is not None and _has_note(note):
         found = _kept(tree, note)
         if found is None:
-            return Links(tree, tree.parents, tree.last)
+            return Links(tree, tree.parents)
         kept, anchor = found
         changed = _moved(tree, kept, anchor)
-    end = kept[-1] if kept and tree.last == anchor else tree.last
-    return Links(tree, _pruned(tree, last, kept, changed), end)
+    return Links(tree, _pruned(tree, last, kept, changed), has_kept=bool(kept))
 
 
 def _note(record: Record) -> CompactMetadata | None:

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from clew.records.views import JsonObject
+from clew.records.views import JsonObject, JsonValue
 
 NO_CONTENT = "(no content)"
 THOUGHTS = ("thinking", "redacted_thinking")
@@ -27,6 +27,8 @@ class Message(msgspec.Struct):
     id: str | None = None
     is_bare: bool = False
     """Whether the content was one plain string, which the client sends even when it is blank."""
+    had_blanks: bool = False
+    """Whether blank texts were dropped from it."""
     is_mixed: bool = False
     """Whether prompts were joined in it, so that results have to go before everything else."""
 
@@ -44,6 +46,16 @@ def text_of(block: JsonObject, field: str = "text") -> str:
     """A field of a block that should be a string; "" when it is none."""
     value = block.get(field)
     return value if isinstance(value, str) else ""
+
+
+def blocks_of(content: JsonValue) -> list[JsonObject] | None:
+    """The content of a row as blocks, or None when it has none that could be sent."""
+    if isinstance(content, str):
+        return [text_block(content)]
+    if not isinstance(content, list):
+        return None
+    blocks = [block for block in content if isinstance(block, dict) and isinstance(block.get("type"), str)]
+    return blocks if blocks or not content else None
 
 
 def is_blank_text(block: JsonObject) -> bool:

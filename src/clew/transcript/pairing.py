@@ -72,7 +72,7 @@ def _pair(message: Message, calls: list[str], *, is_first: bool = False, is_last
         {"type": "tool_result", "tool_use_id": call, "content": MISSING_RESULT, "is_error": True} for call in waiting
     ]
     if not kept and not missing and not is_last and any(MADE_UP not in block for block in message.content):
-        kept = [text_block(FIRST_ORPHAN if is_first else NO_CONTENT)]
+        kept = [text_block(FIRST_ORPHAN if is_first and not message.had_blanks else NO_CONTENT)]
     message.content = [*missing, *kept]
 
 

@@ -120,7 +120,7 @@ def chain_at(tree: Tree, links: Links, point: Point) -> Chain:
     elsewhere = _elsewhere(tree, chain.records, point)
     if elsewhere is not None:
         leaf, point = elsewhere
-        chain = chain_to(tree, leaf, links if leaf in links else Links(tree, tree.parents, tree.last))
+        chain = chain_to(tree, leaf, links if leaf in links else Links(tree, tree.parents))
     records = cut(chain.records, point)
     kept = {record.uuid for record in records}
     repairs = [repair for repair in chain.repairs if repair.uuid in kept]

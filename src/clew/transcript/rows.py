@@ -10,8 +10,8 @@ import msgspec
 from clew.records.attachment import Attachment, Rendered
 from clew.records.record import Record, sendable, sendable_text
 from clew.records.system import System
-from clew.records.views import JsonObject, JsonValue
-from clew.transcript.message import MADE_UP, NO_CONTENT, THOUGHTS, is_blank_text, text_block, text_of
+from clew.records.views import JsonObject
+from clew.transcript.message import MADE_UP, NO_CONTENT, THOUGHTS, blocks_of, is_blank_text, text_block, text_of
 
 _COMMAND_PARTS = ("<command-name>", "<local-command-stdout>", "<local-command-stderr>")
 
@@ -39,12 +39,12 @@ class Row(msgspec.Struct, gc=False):
     is_beside: bool = False
     """A system row or an attachment: it may be sent, but says nothing about how the conversation ends."""
     is_glued: bool = False
-    """Text of an attachment, which the client glues to the result before it."""
+    """Text of an attachment, which stands before the prompts it was written behind, or is glued to a result."""
 
 
 def rows_of(chain: Iterable[Record]) -> list[Row]:
     """The rows of a chain that may be sent, in order. Answers that came to nothing are left out."""
-    return _without_idle(_sendable_rows(chain))
+    return _with_attachments_up(_without_idle(_sendable_rows(chain)))
 
 
 def _sendable_rows(chain: Iterable[Record]) -> list[Row]:
@@ -88,16 +88,6 @@ def _row(record: Record, role: str, blocks: list[JsonObject]) -> Row:
     return Row(record, role, blocks, message_id, calls or (), results or (), speaks)
 
 
-def blocks_of(content: JsonValue) -> list[JsonObject] | None:
-    """The content of a row as blocks, or None when it has none that could be sent."""
-    if isinstance(content, str):
-        return [text_block(content)]
-    if not isinstance(content, list):
-        return None
-    blocks = [block for block in content if isinstance(block, dict) and isinstance(block.get("type"), str)]
-    return blocks if blocks or not content else None
-
-
 def _local_command(record: Record) -> str:
     view = record.view()
     return sendable_text(view.content) if isinstance(view, System) and isinstance(view.content, str) else ""
@@ -113,7 +103,7 @@ _words_of = msgspec.json.Decoder(_Words).decode
 
 
 def _rendered(record: Record) -> list[JsonObject]:
-    """The texts an attachment was sent as, where the client wrote them down."""
+    """The texts an attachment was sent as, where the client wrote them down; nothing where one is no text."""
     if b'"rendered"' not in record.raw:
         return []
     try:
@@ -128,7 +118,7 @@ def _rendered(record: Record) -> list[JsonObject]:
             blocks.append(text_block(sendable_text(content)))
         elif content:
             blocks.extend(block for item in content if isinstance(block := sendable(item), dict))
-    return [block for block in blocks if isinstance(block.get("type"), str)]
+    return blocks if all(block.get("type") == "text" for block in blocks) else []
 
 
 # ---- rows that came to nothing ----
@@ -169,15 +159,39 @@ def _open_turn(rows: list[Row]) -> list[Row]:
 
 
 def _last_answer(rows: list[Row]) -> list[Row]:
-    """The rows of the answer that the conversation ends with; results may stand behind and between them."""
+    """The rows of the answer that the conversation ends with; results may stand behind and between them.
+
+    Rows of one answer are one message, at the place of the first of them. So this is the answer that began last.
+    """
     found: list[Row] = []
     for row in reversed(rows):
         if row.is_beside or (row.role == "user" and row.results):
             continue
-        if row.role == "user" or (found and (row.message_id is None or row.message_id != found[0].message_id)):
+        if row.role == "user":
             break
         found.append(row)
-    return found[::-1]
+    found.reverse()
+    began: dict[str | int, list[Row]] = {}
+    for at, row in enumerate(found):
+        began.setdefault(at if row.message_id is None else row.message_id, []).append(row)
+    return next(reversed(began.values()), [])
+
+
+def _with_attachments_up(rows: list[Row]) -> list[Row]:
+    """Moves attachments up over prompts and commands, to the answer or the result before these."""
+    moved: list[Row] = []
+    waiting: list[Row] = []
+    for row in reversed(rows):
+        if row.is_glued:
+            waiting.append(row)
+            continue
+        if row.role == "assistant" or row.results:
+            moved.extend(waiting)
+            waiting.clear()
+        moved.append(row)
+    moved.extend(waiting)
+    moved.reverse()
+    return moved
 
 
 # ---- what the client makes up at the end ----
@@ -197,6 +211,8 @@ def closed(rows: list[Row]) -> tuple[State, list[Row]]:
     place = next((at for at in range(len(rows) - 1, -1, -1) if not rows[at].is_beside), None)
     if place is None or rows[place].role == "assistant" or _is_local_command([r for r in rows if not r.is_beside]):
         return state, _sent(rows)
+    while place + 1 < len(rows) and rows[place + 1].is_glued:
+        place += 1
     answer: list[JsonObject] = [{"type": "text", "text": "-", MADE_UP: True}]
     rows = [*rows[: place + 1], _row(Record(), "assistant", answer), *rows[place + 1 :]]
     return (State.UNANSWERED if state is State.COMPLETE else state), _sent(rows)

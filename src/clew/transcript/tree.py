@@ -11,10 +11,12 @@ from collections.abc import Iterable
 import msgspec
 
 from clew.records.record import Record
+from clew.transcript.message import blocks_of
 
 CHAIN_TYPES = frozenset({"user", "assistant", "attachment", "system"})
 """Rows of these types make up conversations. `progress` rows of older clients are only walked through."""
 MESSAGE_TYPES = frozenset({"user", "assistant"})
+"""Rows of these types are prompts and answers. One without a content that could be sent is only walked through, too."""
 
 
 class Pointer(msgspec.Struct, frozen=True, gc=False):
@@ -30,8 +32,8 @@ class Tree:
     """Records by uuid with their parents, as the client's loader would hold them.
 
     A uuid that comes twice keeps the place of its first row and the content of its last. `parents` are resolved
-    through progress rows that stand before the row; a parent that is unknown stays named, so that a repair can be
-    told from a root.
+    through progress rows that stand before the row, and through prompts and answers without content wherever these
+    stand; a parent that is unknown stays named, so that a repair can be told from a root.
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
@@ -41,34 +43,42 @@ class Tree:
         self.duplicates: list[str] = []
         self.unplaced: list[Record] = []
         """Rows of a conversation without a uuid: nothing can hang on them."""
+        self.contentless: list[Record] = []
+        """Prompts and answers without a content that could be sent: no rows of the tree."""
         self.pointer: Pointer | None = None
         self.last: str | None = None
         """The last row of a conversation in file order that is no sidechain row."""
         self.boundaries: list[str] = []
         self.siblings: dict[str, list[str]] = {}
         """Assistant rows by their message id, in file order."""
-        self._progress: dict[str, str | None] = {}
+        self._passed: dict[str, str | None] = {}
+        """What is walked through, with what it hangs on."""
+        self._late: dict[str, str | None] = {}
+        """Of these the ones that rows hang on which stand before them."""
         self._children: dict[str, list[str]] | None = None
         self._count = 0
         self.add(records)
 
     def add(self, records: Iterable[Record]) -> None:
         """Takes the next records of the log."""
-        chain_types, progress = CHAIN_TYPES, self._progress
+        chain_types, passed = CHAIN_TYPES, self._passed
         self._children = None
         ordinal = self._count
         for record in records:
             ordinal += 1
             kind = record.type
             if kind in chain_types:
+                if kind in MESSAGE_TYPES and not _has_content(record):
+                    self._pass_over(record)
+                    continue
                 uuid = record.uuid
                 if not uuid:
                     # The client keeps such rows under one key, so that the last one is left.
                     uuid = ""
                     self.unplaced.append(record)
                 parent = record.parent_uuid or None
-                if parent in progress:
-                    parent = progress[parent]
+                if parent in passed:
+                    parent = passed[parent]
                 if uuid in self.records:
                     self.duplicates.append(uuid)
                 self.records[uuid] = record
@@ -85,10 +95,32 @@ class Tree:
                     self.pointer = None
             elif kind == "progress" and record.uuid:
                 above = record.parent_uuid or None
-                progress[record.uuid] = progress.get(above, above) if above else None
+                passed[record.uuid] = passed.get(above, above) if above else None
             elif kind == "last-prompt":
                 self._point(record, ordinal)
         self._count = ordinal
+        if self._late:
+            self._pass_late()
+
+    def _pass_over(self, record: Record) -> None:
+        """Takes a prompt or an answer without content: a row of that uuid which was there before stays."""
+        self.contentless.append(record)
+        if record.uuid and record.uuid not in self.records:
+            above = record.parent_uuid or None
+            self._passed[record.uuid] = self._late[record.uuid] = self._passed.get(above, above) if above else None
+
+    def _pass_late(self) -> None:
+        """Lets rows that stand before a contentless parent hang on what that one hangs on."""
+        for uuid, parent in self.parents.items():
+            seen: dict[str, None] = {}
+            while parent in self._late and parent not in seen:
+                seen[parent] = None
+                parent = self._late[parent]
+            if seen:
+                self.parents[uuid] = parent
+                # The next row that comes by goes one step, so that all of them together take linear time.
+                self._late.update(dict.fromkeys(seen, parent))
+        self._late.clear()
 
     def _point(self, record: Record, ordinal: int) -> None:
         leaf, explicit = record.leaf_uuid, record.explicit is True
@@ -134,3 +166,25 @@ class Tree:
     def forks(self) -> dict[str, list[str]]:
         """The rows that more than one row hangs on, with those."""
         return {uuid: rows for uuid, rows in self.children.items() if len(rows) > 1 and uuid in self.records}
+
+
+class _Typed(msgspec.Struct, gc=False):
+    type: str | None = None
+
+
+_decode_types = msgspec.json.Decoder(str | list[_Typed]).decode
+
+
+def _has_content(record: Record) -> bool:
+    """Whether a prompt or an answer has a content that could be sent. Most rows are told by their first bytes."""
+    message = record.message
+    if message is None:
+        return False
+    start = bytes(memoryview(message.content)[:10])
+    if start == b'[{"type":"' or start[:1] == b'"':
+        return True
+    try:
+        blocks = _decode_types(message.content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return blocks_of(record.content()) is not None
+    return isinstance(blocks, str) or not blocks or any(block.type is not None for block in blocks)

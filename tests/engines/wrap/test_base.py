@@ -97,5 +97,5 @@ def test_every_call_goes_through_one_place_that_knows_which_may_change_something
         getattr(wrapper, name)(*given, **{each.name: object() for each in parameters if each.kind is each.KEYWORD_ONLY})
     assert [call.method for call in seen] == sorted(methods_of(Engine))
     assert {call.method for call in seen if call.is_change} == {
-        "append", "bring_back", "delete", "delete_blob", "extend", "free_aside", "put", "replace", "set_aside"
+        "alone", "append", "bring_back", "delete", "delete_blob", "extend", "free_aside", "put", "replace", "set_aside"
     }  # fmt: skip

@@ -7,6 +7,7 @@ one that changes a few methods overrides those.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from threading import Event
 from typing import TypeAlias, TypeVar
 
@@ -103,6 +104,9 @@ class Wrapper(Engine):
         self._call(Call("close"), lambda: self.inner.close())
 
     # Setting aside.
+
+    def alone(self) -> AbstractContextManager[object]:
+        return self._call(Call("alone", is_change=True), lambda: self.inner.alone())
 
     def set_aside(self, key: LogKey, operation: str) -> Aside:
         return self._call(Call("set_aside", key, is_change=True), lambda: self.inner.set_aside(key, operation))

@@ -1,0 +1,32 @@
+"""`clew undo`: brings back what an operation changed."""
+
+from __future__ import annotations
+
+import click
+
+from clew.cli import output, render
+from clew.cli.completion import operation_names
+from clew.cli.group import Command
+from clew.cli.options import settings_of
+from clew.cli.render import Paint, plural
+
+
+@click.command("undo", cls=Command, short_help="Undo the newest operation, or the one named.")
+@click.argument("operation", metavar="[OPERATION]", default="", shell_complete=operation_names)
+@click.pass_context
+def command(context: click.Context, operation: str) -> None:
+    """Undo an operation: what it took away is back where it was, byte for byte and with its times.
+
+    OPERATION is an id of `clew operations`, or the beginning of one; without it the newest that can be undone is
+    meant. Where something stands in the way now, nothing is changed.
+    """
+    settings = settings_of(context)
+    store = settings.store()
+    with render.waiting("bringing back"):
+        undone = store.undo(operation)
+    if settings.is_json:
+        output.write_json(undone)
+        return
+    paint = Paint(is_on=settings.has_color)
+    title = render.line(store.operation_log.title(undone), 100)
+    click.echo(f"Undid {undone.kind} {paint(title, bold=True)}: {plural(undone.sessions, 'session')} brought back.")

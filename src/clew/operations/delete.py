@@ -1,0 +1,117 @@
+"""`delete`: sessions are set aside under the name of the operation, each whole, and are kept until they are freed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from clew.engines.contract import Aside, Engine, LogKey
+from clew.errors import Busy, DamagedData, NotFound, UsageError
+from clew.operations.operation import Operation, Planned
+
+TITLE_CHARACTERS = 60
+"""So much of the first title is told where there are several."""
+
+
+class Found(msgspec.Struct, frozen=True, rename={"size_bytes": "bytes"}):
+    """A session as it was found. `files` counts its logs and blobs, `revision` is that of its main log."""
+
+    project: str
+    session: str
+    title: str | None
+    revision: str
+    files: int
+    size_bytes: int
+
+    @property
+    def key(self) -> LogKey:
+        return LogKey(self.project, self.session)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What goes, in this order."""
+
+    sessions: Sequence[Found]
+
+
+def look(engine: Engine, key: LogKey, title: str | None = None) -> Found:
+    """What there is of a session. Raises `NotFound` when there is no such log."""
+    stat = engine.stat(key.main)
+    if stat is None:
+        raise NotFound(f"there is no session {engine.where(key.main)}", hint="list what there is with `clew ls --all`")
+    sizes = [stat.size_bytes]
+    sizes += [sub.size_bytes for sub in engine.list_sub(key.main)]
+    sizes += [blob.size_bytes for blob in engine.blobs(key.main)]
+    return Found(key.project, key.session, title, stat.revision, len(sizes), sum(sizes))
+
+
+def plan(found: Sequence[Found], live: Collection[str], *, even_live: bool = False) -> Plan:
+    """What deleting these sessions means. Pure.
+
+    Raises `UsageError` for none, and `Busy` for one that a running client holds, unless that is wanted: it goes on
+    writing under the same name, so that the beginning of the session would be in the trash and its end in the list, and
+    undo could not join them.
+    """
+    if not found:
+        raise UsageError("no session was named, so nothing was deleted", hint="name one, by its id or its path")
+    held = [each.session for each in found if each.session in live]
+    if held and not even_live:
+        raise Busy(
+            f"a running client holds the session {held[0]}: nothing was deleted",
+            hint="end it there first, or delete it all the same with --force",
+        )
+    return Plan(list({each.key: each for each in found}.values()))
+
+
+def planned(engine: Engine, named: Sequence[tuple[LogKey, str | None]], *, even_live: bool = False) -> Planned:
+    """The plan for these sessions and titles, as they are now. Raises what `look` and `plan` raise."""
+    found = [look(engine, key, title) for key, title in named]
+    live = engine.live_sessions() if engine.capabilities.is_clients else frozenset()
+    wanted = plan(found, live, even_live=even_live)
+    files, size = sum(each.files for each in wanted.sessions), sum(each.size_bytes for each in wanted.sessions)
+    return Planned(msgspec.to_builtins(wanted), len(wanted.sessions), files, size)
+
+
+def plan_of(operation: Operation) -> Plan:
+    """The plan that a record holds. Raises `DamagedData` for what is none."""
+    try:
+        return msgspec.convert(operation.plan, Plan)
+    except msgspec.ValidationError as error:
+        raise DamagedData(f"the plan of the operation {operation.id} cannot be read: {error}") from error
+
+
+class Delete:
+    """Sessions go to the trash of the store, as one operation."""
+
+    def apply(self, engine: Engine, operation: Operation) -> Aside:
+        told = Aside()
+        for each in plan_of(operation).sessions:
+            one = engine.set_aside(each.key, operation.id)
+            told = Aside(told.logs + one.logs, told.blobs + one.blobs, told.size_bytes + one.size_bytes)
+        return told
+
+    def undo(self, engine: Engine, operation: Operation) -> Aside:
+        told = engine.bring_back(operation.id)
+        sessions = plan_of(operation).sessions
+        # An earlier try may have brought everything back, so that nothing was kept. Where nothing is there either, what
+        # was kept is lost, and nobody may be told that it came back.
+        if sessions and told == Aside() and all(engine.stat(each.key) is None for each in sessions):
+            raise NotFound(
+                f"nothing is kept under the operation {operation.id} any more: its sessions did not come back",
+                hint="see what is there: clew ls --all",
+            )
+        return told
+
+    def free(self, engine: Engine, operation: Operation) -> Aside:
+        return engine.free_aside(operation.id)
+
+    def title(self, operation: Operation) -> str:
+        sessions = plan_of(operation).sessions
+        if not sessions:
+            return ""
+        first = sessions[0].title or sessions[0].session
+        if len(sessions) == 1:
+            return first
+        cut = first if len(first) <= TITLE_CHARACTERS else f"{first[:TITLE_CHARACTERS].rstrip()}…"
+        return f"{cut} and {len(sessions) - 1:,} more"
