@@ -283,3 +283,59 @@ def test_a_terminal_gets_a_page_of_sessions_and_how_many_more_there_are(config_d
     assert len(printed.splitlines()) <= 24
     assert "… 24 more of 40: clew ls --all --limit 40" in printed
     assert len(on_terminal(["ls", "--all", "--limit", "30"]).splitlines()) >= 30
+
+
+def long_talk(turns: int) -> list[Row]:
+    rows: list[Row] = []
+    for turn in range(turns):
+        before = rows[-1]["uuid"] if rows else None
+        time = f"2026-11-18T10:{turn // 60:02}:{turn % 60:02}"
+        rows.append(user(f"q{turn}", f"prompt {turn}", before, timestamp=f"{time}.000Z"))
+        rows.append(assistant(f"a{turn}", f"answer {turn}", f"q{turn}", timestamp=f"{time}.500Z"))
+    return rows
+
+
+@pytest.fixture
+def as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every session counts as a large one."""
+    monkeypatch.setattr("clew.cli.show.LARGE_BYTES", 0)
+
+
+def test_a_large_session_shows_the_same_conversation(
+    run: Run, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    title: Row = {"type": "custom-title", "customTitle": "The title", "sessionId": ID}
+    write(config_dir, 1, *long_talk(600), title)
+    plain = run("show", ID)
+    monkeypatch.setattr("clew.cli.show.LARGE_BYTES", 0)
+    large = run("show", ID)
+    heading, _, body = large.out.partition("\n❯")
+    assert plain.out.partition("\n❯")[2] == body.removesuffix("\n1,200 messages\n")
+    assert body.endswith("\n1,200 messages\n")
+    assert heading.splitlines()[0] == "The title"
+    assert "1,200 messages · " in plain.out
+    assert (large.code, large.err) == (0, "")
+
+
+@pytest.mark.usefixtures("as_large")
+def test_rows_further_on_that_change_the_beginning_are_told_and_all_is_shown_again(
+    run: Run, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt, answer, *_ = rows = long_talk(2)
+    more = {**answer, "uuid": "more", "parentUuid": "a0", "message": dict(answer["message"])}
+    more["message"]["content"] = [{"type": "text", "text": "and more"}]
+    rows[2]["parentUuid"] = "more"
+    write(config_dir, 1, prompt, answer, more, *rows[2:])
+    monkeypatch.setattr("clew.cli.show.EARLY_ROWS", 2)
+    monkeypatch.setattr("clew.cli.show.EARLY_MESSAGES_LEFT", 0)
+    early, told, whole = run("show", ID).out.partition("It begins again:")
+    assert ("answer 0" in early, "and more" in early, bool(told)) == (True, False, True)
+    lines = [text for text in whole.splitlines() if text]
+    assert lines == ["❯ prompt 0", "answer 0", "and more", "❯ prompt 1", "answer 1", "4 messages"]
+
+
+@pytest.mark.usefixtures("as_large")
+def test_a_large_session_can_be_shown_up_to_a_point(run: Run, config_dir: Path) -> None:
+    write(config_dir, 1, *long_talk(30))
+    out = run("show", ID, "--at", "turn:3").out
+    assert ("answer 2" in out, "prompt 3" in out, "\n6 messages\n" in out) == (True, False, True)
