@@ -211,7 +211,11 @@ class OsFileSystem:
         return os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
 
     def real_path(self, path: str) -> str:
-        return os.path.realpath(path)
+        try:
+            return os.path.realpath(path)
+        except ValueError:
+            # A NUL, or a character that no name on this disk can have: nothing of that name exists.
+            return path
 
     def open_append(self, path: str, *, make: bool) -> io.RawIOBase:
         flags = os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
