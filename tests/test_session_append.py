@@ -609,7 +609,8 @@ def test_nothing_is_written_in_any_log_when_a_row_of_one_is_refused(store: Store
     assert session.agents() == []
     with pytest.raises(UsageError, match="role"):
         session.append_subagent("a1", [{"role": "system", "content": "no"}], meta={"agentType": "x"})
-    assert session.agents() == [] and session.blobs() == []
+    assert session.agents() == []
+    assert session.blobs() == []
 
 
 def test_a_note_about_a_subagent_that_is_no_json_is_refused_by_name(store: Store) -> None:
@@ -617,14 +618,16 @@ def test_a_note_about_a_subagent_that_is_no_json_is_refused_by_name(store: Store
     for odd in (object(), float("nan")):
         with pytest.raises(UsageError, match="the note about the subagent a1"):
             session.append_subagent("a1", [user("look")], meta={"odd": odd})
-    assert session.agents() == [] and session.blobs() == []
+    assert session.agents() == []
+    assert session.blobs() == []
 
 
 def test_the_name_of_a_batch_may_be_any_text(store: Store) -> None:
     session = store.create("/tmp")
     first = session.append_many([user("one")], batch_id="\ud800")
     again = session.append_many([user("one")], batch_id="\ud800")
-    assert first.uuids == again.uuids and again.written == 0
+    assert first.uuids == again.uuids
+    assert again.written == 0
     assert session.append_many([user("one")], batch_id="\ud801").uuids != first.uuids
 
 

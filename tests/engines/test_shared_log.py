@@ -66,3 +66,15 @@ def test_appends_that_are_large_together_are_written_one_after_the_other(engine:
     serve(engine, *wants)
     assert [line[:30] for line in lines(engine)] == [row(name).data[:30] for name in "abc"]
     assert all(want.answer for want in wants)
+
+
+def test_a_flush_finds_that_the_file_was_replaced_since_the_append(tmp_path: Path) -> None:
+    engine = FilesEngine(tmp_path, durability="flush")
+    engine.append(KEY, [row("one")])
+    path = Path(engine.where(KEY))
+    copy = path.with_suffix(".copy")
+    copy.write_bytes(path.read_bytes())
+    engine.append(KEY, [row("two")])
+    copy.rename(path)
+    engine.flush()
+    assert lines(engine) == [row("one").data, row("two").data]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from clew.engines.contract import Aside
 from clew.engines.filesystem import FileSystem, failures_of, shown_path
-from clew.engines.whole import TEMPORARY_SUFFIX, exists, move, remove, remove_if_empty
+from clew.engines.whole import exists, is_temporary, move, remove, remove_if_empty
 from clew.errors import Conflict, StorageError
 from clew.layouts.claude import LOG_SUFFIX, ClaudeLayout
 
@@ -60,8 +60,28 @@ class Trash:
                 told = _sum(told, self._count(source))
                 move(self._fs, source, target)
         with failures_of(self._folder, "removed"):
-            remove(self._fs, self._folder)
+            self._remove_emptied()
         return told
+
+    def _remove_emptied(self) -> None:
+        """Removes what is left of the folder: copies that a crash cut off, and folders that nothing else is in.
+
+        Whatever else is there was not brought back, so it stays.
+        """
+        waiting, folders = [self._folder], []
+        while waiting:
+            folders.append(waiting.pop())
+            try:
+                entries = self._fs.scan(folders[-1])
+            except FileNotFoundError:
+                continue
+            for entry in entries:
+                if is_temporary(entry.name):
+                    remove(self._fs, entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+        for folder in reversed(folders):
+            remove_if_empty(self._fs, folder)
 
     def free(self) -> Aside:
         """Removes all of it for good."""
@@ -81,10 +101,7 @@ class Trash:
             except FileNotFoundError:
                 return
         if any(entry.name == name and entry.is_symlink() for entry in entries):
-            raise StorageError(
-                f"{shown_path(self._folder)} is a link, and nothing behind it is touched",
-                hint="look where it leads, and put the folder back in its place",
-            )
+            raise _is_link(self._folder)
 
     def _items(self) -> Iterator[str]:
         """The paths that were moved as one, relative to the base."""
@@ -99,10 +116,12 @@ class Trash:
                     continue
             for entry in entries:
                 below = (*names, entry.name)
-                if entry.name.endswith(TEMPORARY_SUFFIX):
+                if is_temporary(entry.name):
                     continue
                 if self._layout.is_taken_whole(below):
                     yield "/".join(below)
+                elif entry.is_symlink():
+                    raise _is_link(entry.path)
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append(below)
 
@@ -121,6 +140,13 @@ class Trash:
                 continue
             waiting += [entry.path for entry in entries if not entry.is_symlink()]
         return told
+
+
+def _is_link(path: str) -> StorageError:
+    return StorageError(
+        f"{shown_path(path)} is a link, and nothing behind it is touched",
+        hint="look where it leads, and put the folder back in its place",
+    )
 
 
 def _sum(one: Aside, other: Aside) -> Aside:

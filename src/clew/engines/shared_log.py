@@ -147,13 +147,15 @@ class SharedLog:
                 want.answer = answer
 
     def flush(self) -> None:
-        """Brings to the disk what was appended without a flush."""
+        """Brings to the disk what was appended without a flush, to the file that the path means by now."""
         with self._flushing:
             was_dirty, self._is_dirty = self._is_dirty, False
             if not was_dirty:
                 return
             try:
                 with failures_of(self.names.log, "written"), suppress(FileNotFoundError):
+                    with held(self.fs, self.names.lock) as lock:
+                        _Turn(self, Waiting(self._pause, lambda: self.fs.now_ns(lock))).serve(())
                     with self.fs.open_append(self.names.log, make=False) as file:
                         self.fs.sync(file)
                     self.fs.sync_dir(os.path.dirname(self.names.log))

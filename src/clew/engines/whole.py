@@ -10,6 +10,7 @@ import errno
 import hashlib
 import io
 import os
+import re
 import stat as modes
 from collections.abc import Callable, Iterable
 
@@ -19,6 +20,7 @@ from clew.errors import ClewError
 
 CHUNK_BYTES = 1024 * 1024
 TEMPORARY_SUFFIX = ".clew.tmp"
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.clew\.tmp")
 
 
 def make_dirs(fs: FileSystem, path: str) -> None:
@@ -111,6 +113,11 @@ def temporary_of(path: str) -> str:
     """The other name of a file while it is written. No program takes it for a session."""
     folder, name = os.path.split(path)
     return f"{folder}/.{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}{TEMPORARY_SUFFIX}"
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is one that is being written, or that a crash left so."""
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def give_name(fs: FileSystem, temporary: str, path: str) -> None:
