@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from clew import Conflict, FilesEngine, LogKey
 from clew.engines.contract import Entry
-from clew.engines.shared_log import GROUP_BYTES_MAX, Want
+from clew.engines.shared_log import GROUP_BYTES_MAX, REWRITE_NS, Want
 
 KEY = LogKey("p", "5e551000-0000-4000-8000-000000000001")
 
@@ -78,3 +79,20 @@ def test_a_flush_finds_that_the_file_was_replaced_since_the_append(tmp_path: Pat
     copy.rename(path)
     engine.flush()
     assert lines(engine) == [row("one").data, row("two").data]
+
+
+def test_rows_that_a_copy_lacks_are_told_where_they_may_be_missing_on_purpose(tmp_path: Path) -> None:
+    engine = FilesEngine(tmp_path, durability="none")
+    engine.append(KEY, [row("one")])
+    path = Path(engine.where(KEY))
+    copy = path.with_suffix(".copy")
+    copy.write_bytes(path.read_bytes())
+    engine.append(KEY, [row("two")])
+    copy.rename(path)
+    (journal,) = (tmp_path / "clew").rglob("*.jnl")
+    long_ago = journal.stat().st_mtime_ns - REWRITE_NS - 1_000_000_000
+    os.utime(journal, ns=(long_ago, long_ago))
+    told = FilesEngine(tmp_path, durability="none").append(KEY, [row("three")])
+    assert told.notes == ("another program replaced the log: 1 rows appended before are not in it any more",)
+    assert lines(engine) == [row("one").data, row("three").data]
+    assert engine.append(KEY, [row("four")]).notes == ()
