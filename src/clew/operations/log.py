@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from importlib import import_module
 
 import msgspec
@@ -264,7 +264,7 @@ def _is_older(operation: Operation, now: datetime | None, days: float) -> bool:
     since = _moment(operation.changed_at)
     if operation.state is not State.DONE or since is None or now is None:
         return False
-    return now - since >= timedelta(days=days)
+    return (now - since).total_seconds() >= days * 86_400
 
 
 def _moment(text: str) -> datetime | None:
