@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from clew.engines.contract import Aside
 from clew.engines.filesystem import FileSystem, failures_of, shown_path
-from clew.engines.whole import exists, is_temporary, move, remove, remove_if_empty
+from clew.engines.whole import exists, is_rest_of, is_temporary, move, remove, remove_if_empty
 from clew.errors import Conflict, StorageError
 from clew.layouts.claude import LOG_SUFFIX, ClaudeLayout
 
@@ -34,6 +34,9 @@ class Trash:
             with failures_of(source, "moved"):
                 if not exists(self._fs, source):
                     continue
+                if exists(self._fs, target) and is_rest_of(self._fs, source, target):
+                    remove(self._fs, source)
+                    continue
                 if exists(self._fs, target):
                     raise Conflict(
                         f"{shown_path(source)} was set aside before and has come back",
@@ -48,9 +51,10 @@ class Trash:
         self._must_be_no_link()
         items = [*self._items()]
         for relative in items:
-            if exists(self._fs, f"{self._base}/{relative}"):
+            source, target = f"{self._folder}/{relative}", f"{self._base}/{relative}"
+            if exists(self._fs, target) and not is_rest_of(self._fs, source, target):
                 raise Conflict(
-                    f"{shown_path(f'{self._base}/{relative}')} is there again, so nothing was brought back",
+                    f"{shown_path(target)} is there again, so nothing was brought back",
                     hint="move it away, or delete it first; then undo again",
                 )
         told = Aside()
@@ -58,7 +62,10 @@ class Trash:
             source, target = f"{self._folder}/{relative}", f"{self._base}/{relative}"
             with failures_of(source, "moved"):
                 told = _sum(told, self._count(source))
-                move(self._fs, source, target)
+                if exists(self._fs, target):
+                    remove(self._fs, source)
+                else:
+                    move(self._fs, source, target)
         with failures_of(self._folder, "removed"):
             self._remove_emptied()
         return told

@@ -45,7 +45,7 @@ _PASSING = frozenset(
 _HINTS = {
     errno.EACCES: "look at who may read it: ls -ld {path}",
     errno.EPERM: "look at who may read it: ls -ld {path}",
-    errno.ELOOP: "its links lead in a circle: ls -l {path}",
+    errno.ELOOP: "it is a link, which is not written through, or its links lead in a circle: ls -l {path}",
     errno.ENOTDIR: "one of the names on the way is no directory: ls -ld {path}",
     errno.EIO: "the disk or the network failed: copy the directory to a safe place, then try again",
     errno.EMFILE: "too many files are open in this process: close some and try again",

@@ -14,7 +14,7 @@ import re
 import stat as modes
 from collections.abc import Callable, Iterable
 
-from clew.engines.filesystem import FileSystem
+from clew.engines.filesystem import FileSystem, NotRegular
 from clew.engines.lines import chunks_of
 from clew.errors import ClewError
 
@@ -188,6 +188,38 @@ def _move_far(fs: FileSystem, source: str, target: str) -> None:
     fs.rename(temporary, target)
     fs.sync_dir(os.path.dirname(target))
     remove(fs, source)
+
+
+def is_rest_of(fs: FileSystem, path: str, other: str) -> bool:
+    """Whether every file at and below a path stands, with the same bytes, in the same place of the other one.
+
+    A crash between the two halves of a far move leaves this: the target whole, the source whole or partly removed.
+    """
+    waiting = [(path, other)]
+    while waiting:
+        one, two = waiting.pop()
+        try:
+            entries = fs.scan(one)
+        except NotADirectoryError:
+            if not _has_same_bytes(fs, one, two):
+                return False
+            continue
+        if any(entry.is_symlink() for entry in entries):
+            return False
+        waiting += [(entry.path, f"{two}/{entry.name}") for entry in entries]
+    return True
+
+
+def _has_same_bytes(fs: FileSystem, path: str, other: str) -> bool:
+    try:
+        size = fs.stat(path).st_size
+        if fs.stat(other).st_size != size:
+            return False
+        with fs.open(path) as one, fs.open(other) as two:
+            pairs = zip(chunks_of(one, 0, size, CHUNK_BYTES), chunks_of(two, 0, size, CHUNK_BYTES), strict=True)
+            return all(left == right for left, right in pairs)
+    except (FileNotFoundError, NotADirectoryError, NotRegular):
+        return False
 
 
 def remove(fs: FileSystem, path: str) -> None:
