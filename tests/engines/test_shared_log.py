@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from clew import Conflict, FilesEngine, LogKey
 from clew.engines.contract import Entry
+from clew.engines.filesystem import OsFileSystem
 from clew.engines.shared_log import GROUP_BYTES_MAX, REWRITE_NS, Want
 
 KEY = LogKey("p", "5e551000-0000-4000-8000-000000000001")
@@ -96,3 +98,39 @@ def test_rows_that_a_copy_lacks_are_told_where_they_may_be_missing_on_purpose(tm
     assert told.notes == ("another program replaced the log: 1 rows appended before are not in it any more",)
     assert lines(engine) == [row("one").data, row("three").data]
     assert engine.append(KEY, [row("four")]).notes == ()
+
+
+class Replaced(OsFileSystem):
+    """Another program puts its copy in the place of the log when the next append is about to be flushed."""
+
+    copy: Path | None = None
+
+    def sync(self, file: io.RawIOBase) -> None:
+        super().sync(file)
+        if self.copy is None:
+            return
+        log = self.copy.with_suffix(".jsonl")
+        if os.path.samestat(os.fstat(file.fileno()), log.stat()):
+            self.copy.rename(log)
+            self.copy = None
+
+
+def test_what_earlier_appends_lost_comes_back_with_the_append_that_finds_it(tmp_path: Path) -> None:
+    fs = Replaced(is_synced=True)
+    engine = FilesEngine(tmp_path, fs=fs)
+    rows = [
+        Entry(b'{"type":"user","uuid":"%d","parentUuid":"%d"}' % (at, at - 1) if at else b'{"type":"user","uuid":"0"}')
+        for at in range(5)
+    ]
+    engine.append(KEY, [rows[0]])
+    path = Path(engine.where(KEY))
+    copy = path.with_suffix(".copy")
+    copy.write_bytes(path.read_bytes())
+    engine.append(KEY, [rows[1]])
+    engine.append(KEY, [rows[2]])
+    fs.copy = copy
+    assert engine.append(KEY, [rows[3]]).notes == (
+        "another program replaced the log and lost rows: 3 were appended again",
+    )
+    engine.append(KEY, [rows[4]])
+    assert lines(engine) == [row.data for row in rows]

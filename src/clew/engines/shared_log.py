@@ -373,7 +373,9 @@ class _Turn:
             rows = [rows for _, rows in self._written]
             self._written = []
             self._open()
-            self._bring_back_lost(rows)
+            # The copy may lack rows of earlier turns too, on which these hang.
+            earlier, _ = self._notes_of_others()
+            self._bring_back_lost([*earlier, *rows])
         raise Conflict(
             f"{shown_path(self._path)} is being replaced by another program again and again",
             hint="do it again when that program is done",
