@@ -259,13 +259,25 @@ def test_marks_that_cannot_be_read_count_for_nothing(source: Engine, target: Eng
     assert contents(target) == contents(source)
 
 
-def test_a_file_of_the_same_number_that_is_not_the_same_log_is_compared(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [0, 1000], ids=["as long as it was", "longer"])
+def test_a_log_that_was_damaged_in_its_place_does_not_replace_its_good_copy(tmp_path: Path, size: int) -> None:
     source, target = files(tmp_path / "source"), files(tmp_path / "target")
     key = fill(source, 1)
     copy(source, target)
-    # In place, so that its number stays, and longer: only the bytes tell that it is another log.
+    before = contents(target)
     path = source.path_of(key)
-    path.write_bytes(b"{}\n" * 1000)
+    path.write_bytes(b"\0" * (path.stat().st_size + size))
+    copied = copy(source, target)
+    assert (copied.sessions, copied.conflicts) == (0, 1)
+    assert contents(target) == before
+
+
+def test_a_log_that_another_program_rewrote_replaces_its_copy(tmp_path: Path) -> None:
+    source, target = files(tmp_path / "source"), files(tmp_path / "target")
+    key = fill(source, 1)
+    copy(source, target)
+    (tmp_path / "new").write_bytes(b"{}\n" * 1000)
+    (tmp_path / "new").rename(source.path_of(key))
     copied = copy(source, target)
     assert (copied.sessions, copied.conflicts) == (1, 0)
     assert contents(target)[key][0] == b"{}\n" * 1000
@@ -412,7 +424,11 @@ def test_a_target_that_fails_is_raised_and_the_next_copy_goes_on(source: Engine)
 
 
 @pytest.mark.parametrize("error", [UsageError("no such name here"), Busy("held")])
-def test_a_session_that_the_target_cannot_take_keeps_no_other_back(source: Engine, error: Exception) -> None:
+def test_a_session_that_the_target_cannot_take_keeps_no_other_back(
+    source: Engine, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One after the other, so that the logs that are refused are all of one session.
+    monkeypatch.setattr("clew.copying.WORKERS", 1)
     target = Failing()
     target.left, target.error = 3, error
     copied = copy(source, target)

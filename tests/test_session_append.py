@@ -19,6 +19,7 @@ import clew
 from clew import Conflict, FilesEngine, NotFound, Record, Session, Store, UsageError
 from clew.engines.contract import Entry, LogKey
 from clew.engines.memory import MemoryEngine
+from clew.engines.wrap.base import Wrapper
 from clew.records.codec import decode
 from clew.records.line import Line
 from clew.session_writer import IS_LIVE, WINDOW_BYTES
@@ -575,3 +576,91 @@ def test_what_was_written_is_plain_data() -> None:
     written = store_on(MemoryEngine()).create("/p").append(user("x"))
     assert isinstance(written, clew.Written)
     assert msgspec.json.decode(msgspec.json.encode(written), type=clew.Written) == written
+
+
+# What must not be written, and what must not be lost.
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")], ids=str)
+def test_a_number_that_the_client_would_drop_the_row_for_is_refused(store: Store, value: float) -> None:
+    session = store.create("/tmp")
+    talk(session)
+    before = rows(session)
+    with pytest.raises(UsageError, match="row 0 cannot be written as JSON"):
+        session.append({"role": "user", "content": [{"type": "text", "text": "five", "score": value}]})
+    assert rows(session) == before
+
+
+def test_a_row_that_no_reader_would_take_for_a_record_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.writing.LINE_BYTES_MAX", 1000)
+    session = store.create("/tmp")
+    session.append(user("one"))
+    with pytest.raises(UsageError, match="no line over 1,000 is read as a record"):
+        session.append_many([assistant("two"), user("x" * 1000)])
+    assert len(rows(session)) == 2
+
+
+def test_nothing_is_written_in_any_log_when_a_row_of_one_is_refused(store: Store) -> None:
+    session = store.create("/tmp")
+    session.append(user("one"))
+    side = {"type": "user", "isSidechain": True, "agentId": "a1", "message": user("look")}
+    with pytest.raises(UsageError, match="role"):
+        session.append_many([side, {"role": "system", "content": "no"}])
+    assert session.agents() == []
+    with pytest.raises(UsageError, match="role"):
+        session.append_subagent("a1", [{"role": "system", "content": "no"}], meta={"agentType": "x"})
+    assert session.agents() == []
+    assert session.blobs() == []
+
+
+def test_a_note_about_a_subagent_that_is_no_json_is_refused_by_name(store: Store) -> None:
+    session = store.create("/tmp")
+    for odd in (object(), float("nan")):
+        with pytest.raises(UsageError, match="the note about the subagent a1"):
+            session.append_subagent("a1", [user("look")], meta={"odd": odd})
+    assert session.agents() == []
+    assert session.blobs() == []
+
+
+def test_the_name_of_a_batch_may_be_any_text(store: Store) -> None:
+    session = store.create("/tmp")
+    first = session.append_many([user("one")], batch_id="\ud800")
+    again = session.append_many([user("one")], batch_id="\ud800")
+    assert first.uuids == again.uuids
+    assert again.written == 0
+    assert session.append_many([user("one")], batch_id="\ud801").uuids != first.uuids
+
+
+def test_a_directory_that_cannot_exist_is_a_name_like_any_other(store: Store) -> None:
+    for name in ("/tmp/\0", "/tmp/\ud800"):
+        session = store.create(name)
+        session.append(user("one"))
+        assert session.id in {info.id for info in store.sessions(session.project)}
+
+
+@pytest.mark.parametrize("what", [user("again"), {"type": "tag", "tag": "again"}], ids=["message", "metadata"])
+def test_a_session_that_was_deleted_meanwhile_does_not_begin_anew(store: Store, what: dict[str, Any]) -> None:
+    session = store.create("/tmp")
+    talk(session)
+    Store(store.engine, clock=ticking()).delete(session.id)
+    with pytest.raises(NotFound, match="taken away"):
+        session.append(what)
+    store.undo()
+    assert len(session.messages()) == 4
+    session.append(what)
+
+
+def test_metadata_does_not_begin_a_session_that_is_deleted_under_it(store: Store) -> None:
+    session = store.create("/tmp")
+    talk(session)
+
+    class DeletesFirst(Wrapper):
+        def append(self, key: LogKey, entries: Any, **given: Any) -> Any:
+            if self.inner.stat(key) is not None:
+                self.inner.set_aside(key, "op")
+            return self.inner.append(key, entries, **given)
+
+    other = Store(DeletesFirst(store.engine), clock=ticking()).session(session.id)
+    with pytest.raises(NotFound):
+        other.append({"type": "tag", "tag": "t"})
+    assert store.engine.bring_back("op").logs == 1

@@ -21,7 +21,7 @@ from threading import Lock
 
 import msgspec
 
-from clew.copying_plan import BlobStep, LogStep, Mark, MarkedBlob, MarkedLog, Way, plan_blob, plan_log
+from clew.copying_plan import BlobStep, LogStep, Mark, MarkedBlob, MarkedLog, Way, log_name, plan_blob, plan_log
 from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, Order, small_blob
 from clew.errors import Busy, ClewError, Conflict, DamagedData, NotFound, UsageError
 from clew.records.compact import compact
@@ -122,7 +122,8 @@ def copy(
     """Copies the sessions of these projects, or of all, with everything that belongs to them, byte for byte.
 
     A log at the target that is the beginning of its source is gone on with, one that is the same or ahead is skipped.
-    One that is neither is a conflict and never overwritten, unless it is what an earlier copy from here left. What
+    One that is neither is a conflict and never overwritten, unless it is what an earlier copy from here left and the
+    source was rewritten as another log; one that changed in its place may be damaged, and this its good copy. What
     cannot be read, or cannot be held by the target, is in `left_out`; where the target itself fails, that is raised,
     and the same call goes on from there. A row that is appended meanwhile is copied whole, in part, or not at all; the
     next copy brings the rest. `is_verified` reads back what was written and raises `DamagedData` if it differs.
@@ -272,7 +273,7 @@ class _Copy:
             return True
         size = marked.size_bytes
         ends = ((0, min(ENDS_BYTES, size)), (max(0, size - ENDS_BYTES), size))
-        return _log_name(source.revision) == _log_name(marked.source) and all(
+        return log_name(source.revision) == log_name(marked.source) and all(
             self._same_up_to(source.key, start, end) == end - start for start, end in ends
         )
 
@@ -322,7 +323,7 @@ class _Copy:
             # It is open by now. Where the name is still that of before, it is the log that was looked at, and a reader
             # that has one open is never given bytes of another.
             now = self._source.stat(key)
-            if now is None or _log_name(now.revision) != _log_name(step.stat.revision):
+            if now is None or log_name(now.revision) != log_name(step.stat.revision):
                 raise Conflict(f"{self._source.where(key)} was replaced during the copy", hint="copy again")
         yield from _from_source(chunks)
 
@@ -460,11 +461,6 @@ def _first_difference(one: bytes, other: bytes, end: int) -> int:
         else:
             end = middle
     return start
-
-
-def _log_name(revision: str) -> str:
-    """What tells this log from an earlier or later one of the same key."""
-    return revision.partition("-")[0]
 
 
 def _name(key: BlobKey) -> str:

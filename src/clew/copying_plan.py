@@ -86,10 +86,17 @@ def plan_log(
         return LogStep(source, Way.SAME)
     if same == target.size_bytes:
         return LogStep(source, Way.GROW, same)
-    if marked is not None and marked.target == target.revision:
+    # A log that was put in the place of another is one that a program wrote on purpose. One that changed in itself,
+    # which no program does that appends, is damaged: the copy is then what is left of it.
+    if marked is not None and marked.target == target.revision and log_name(source.revision) != log_name(marked.source):
         return LogStep(source, Way.REPLACE, expect=target.revision)
     reason = f"the logs differ from byte {same} on: {source.size_bytes} bytes there, {target.size_bytes} here"
     return LogStep(source, Way.CONFLICT, reason=reason)
+
+
+def log_name(revision: str) -> str:
+    """What tells this log from an earlier or later one of the same key."""
+    return revision.partition("-")[0]
 
 
 def plan_blob(

@@ -311,6 +311,7 @@ class Session:
         """
         writer = self._open_writer()
         if meta is not None:
+            writer.agent(agent).check(said, batch_id=batch_id)
             writer.note_agent(agent, meta)
         return writer.agent(agent).append(said, batch_id=batch_id)
 

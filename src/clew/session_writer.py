@@ -19,13 +19,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.engines.contract import Appended, BlobKey, Entry, LogKey
-from clew.errors import Conflict, UsageError
+from clew.engines.filesystem import shown_path
+from clew.errors import Conflict, NotFound, UsageError
 from clew.layouts.claude import Kind, flat_meta
 from clew.records.compact import compact
 from clew.records.envelope import Given, Origin, Said
 from clew.records.own import NOTE_TYPE
 from clew.records.views import JsonObject
-from clew.writing import Planned, Stamps, Standing, head_record, parted, planned
+from clew.writing import Planned, Stamps, Standing, head_record, parted, planned, written
 
 if TYPE_CHECKING:
     from clew.session import Session
@@ -80,6 +81,7 @@ class SessionWriter:
         self._origin = origin
         self._lock = RLock()
         self._known: _Known | None = None
+        self._was_there = False
         self._agents: dict[str, SessionWriter] = {}
 
     def append(
@@ -88,21 +90,32 @@ class SessionWriter:
         """Appends the things in order. See `Session.append_many`."""
         with self._lock:
             parts, notes = parted(said)
+            if len(parts) > 1:
+                self.check(said, parent=parent, batch_id=batch_id)
             uuids: list[str | None] = [None] * len(said)
-            written = duplicates = 0
+            count = duplicates = 0
             # What a row of the main log speaks of is there before it.
             for agent in sorted(parts, key=lambda name: (name is None, name or "")):
                 numbers = parts[agent]
                 writer = self if agent is None else self.agent(agent)
-                batch = batch_id if batch_id is None or agent is None else f"{batch_id}/{agent}"
                 given = parent if agent is None else UNSET
-                plan, appended = writer._append([said[at] for at in numbers], given, batch)
+                plan, appended = writer._append([said[at] for at in numbers], given, _batch_of(batch_id, agent))
                 for at, uuid in zip(numbers, plan.uuids, strict=True):
                     uuids[at] = uuid
-                written, duplicates = written + appended.written, duplicates + appended.duplicates
+                count, duplicates = count + appended.written, duplicates + appended.duplicates
                 notes += appended.notes
             is_live = self._session.is_live
-            return Written(tuple(uuids), written, duplicates, is_live, (*notes, *((IS_LIVE,) if is_live else ())))
+            return Written(tuple(uuids), count, duplicates, is_live, (*notes, *((IS_LIVE,) if is_live else ())))
+
+    def check(
+        self, said: Sequence[Said], *, parent: str | UnsetType | None = UNSET, batch_id: str | None = None
+    ) -> None:
+        """Raises what appending these things would be refused with, in whichever log, before any is written."""
+        with self._lock:
+            for agent, numbers in parted(said)[0].items():
+                writer = self if agent is None else self.agent(agent)
+                given = parent if agent is None else UNSET
+                writer._plan(writer._look(), [said[at] for at in numbers], given, _batch_of(batch_id, agent))
 
     def agent(self, agent: str) -> SessionWriter:
         """What writes the log of a subagent."""
@@ -117,7 +130,7 @@ class SessionWriter:
         key = self._session.key
         name = flat_meta(self._session.agent(agent).key.subpath)
         blob = BlobKey(key.project, key.session, Kind.META.value, name)
-        self._session.engine.put(blob, [compact(cast(JsonObject, meta))])
+        self._session.engine.put(blob, [written(cast(JsonObject, meta), f"the note about the subagent {agent}")])
 
     def note(self, fields: JsonObject) -> None:
         """Appends what clew itself notes of the session, beside the conversation."""
@@ -135,9 +148,9 @@ class SessionWriter:
         engine, key = self._session.engine, self._session.key
         for _ in range(TRIES_MAX):
             known = self._look()
-            stamps = Stamps(self._ids(batch_id), self._makers.timestamp())
-            plan = planned(said, self._standing(known), stamps, parent=parent)
-            expect = known.revision if plan.stands_on_head else None
+            plan = self._plan(known, said, parent, batch_id)
+            # Metadata waits for the log as it was seen, too: what was deleted meanwhile must not begin anew with it.
+            expect = known.revision if plan.stands_on_head or plan.is_metadata else None
             try:
                 appended = engine.append(
                     key, plan.entries, batch_id=batch_id, expect=expect, keep_time=plan.is_metadata
@@ -155,17 +168,31 @@ class SessionWriter:
             hint="append again when the others are done",
         )
 
+    def _plan(
+        self, known: _Known, said: Sequence[Said], parent: str | UnsetType | None, batch_id: str | None
+    ) -> Planned:
+        stamps = Stamps(self._ids(batch_id), self._makers.timestamp())
+        return planned(said, self._standing(known), stamps, parent=parent)
+
     def _ids(self, batch_id: str | None) -> Callable[[], str]:
         """New ids. Those of a batch follow from its name, so that doing it again makes the same rows."""
         if batch_id is None:
             return self._makers.new_id
         key, count = self._session.key, iter(range(1_000_000_000))
-        return lambda: str(uuid5(NAMESPACE_OID, f"{key.session}/{key.subpath}/{batch_id}/{next(count)}"))
+        # Names may be any text, and a lone surrogate has no UTF-8.
+        name = f"{key.session}/{key.subpath}/{batch_id}".encode("utf-8", "backslashreplace").decode()
+        return lambda: str(uuid5(NAMESPACE_OID, f"{name}/{next(count)}"))
 
     def _look(self) -> _Known:
         session = self._session
         stat = session.engine.stat(session.key)
         revision = "" if stat is None else stat.revision
+        if stat is None and self._was_there:
+            raise NotFound(
+                f"{shown_path(session.where)} was taken away while it was open, so nothing was appended to it",
+                hint="bring it back: clew undo; or begin a new one",
+            )
+        self._was_there |= stat is not None
         if self._known is not None and self._known.revision == revision:
             return self._known
         session.refresh()
@@ -199,6 +226,7 @@ class SessionWriter:
     def _take(self, known: _Known, entries: Sequence[Entry], appended: Appended, head: str | None) -> None:
         """Notes what our append did to the log."""
         self._session.fall_behind()
+        self._was_there = True
         if appended.duplicates:
             # Some of it was there before, and rows of others may stand behind it: the next append looks again.
             self._known = None
@@ -246,6 +274,11 @@ class SessionWriter:
 
 class _Prompt(msgspec.Struct):
     prompt: str | None = msgspec.field(default=None, name="lastPrompt")
+
+
+def _batch_of(batch_id: str | None, agent: str | None) -> str | None:
+    """The name of that part of a batch which goes to the log of the agent."""
+    return batch_id if batch_id is None or agent is None else f"{batch_id}/{agent}"
 
 
 def agent_key(key: LogKey, agent: str) -> LogKey:

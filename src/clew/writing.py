@@ -28,7 +28,7 @@ from clew.records.envelope import (
     row_of_message,
 )
 from clew.records.identity import dedupe_id
-from clew.records.line import Line
+from clew.records.line import LINE_BYTES_MAX, Line
 from clew.records.record import Record
 from clew.records.views import JsonObject
 from clew.transcript.prompts import preview, prompt_of
@@ -132,8 +132,10 @@ class _Plan:
     def add(self, said: Said, at: int) -> None:
         if isinstance(said, Record):
             data, row = said.raw.removesuffix(b"\n"), said
+            _check_size(data, at)
         else:
-            data = _written(self._row(said), at)
+            data = written(self._row(said), f"row {at}")
+            _check_size(data, at)
             row = _read(data, at)
         if is_written_once(said):
             self._place(row, at)
@@ -194,12 +196,21 @@ def head_record(leaf: str | None, prompt: str | None, session: str) -> JsonObjec
     return {"type": "last-prompt", **said, "leafUuid": leaf, "sessionId": session}
 
 
-def _written(row: JsonObject, at: int) -> bytes:
+def _check_size(data: bytes, at: int) -> None:
+    if len(data) + 1 > LINE_BYTES_MAX:
+        raise UsageError(
+            f"row {at} has {len(data):,} bytes, and no line over {LINE_BYTES_MAX:,} is read as a record",
+            hint="say it in several messages, or keep what is large in a file and name that",
+        )
+
+
+def written(row: JsonObject, what: str) -> bytes:
+    """The object as JSON that the client reads. Raises `UsageError`, naming `what` it is, where that cannot be."""
     try:
-        return compact(row)
+        return compact(row, is_strict=True)
     except (TypeError, ValueError, RecursionError) as error:
         hint = "append texts, numbers, lists and dicts"
-        raise UsageError(f"row {at} cannot be written as JSON: {error}", hint=hint) from None
+        raise UsageError(f"{what} cannot be written as JSON: {error}", hint=hint) from None
 
 
 def _read(data: bytes, at: int) -> Record:

@@ -112,6 +112,13 @@ def test_undo_brings_back_the_newest_and_says_so(run: Run, engine: FilesEngine) 
     assert "there is nothing to undo" in done.err
 
 
+@pytest.mark.usefixtures("engine")
+def test_undo_of_an_empty_name_is_not_the_newest(run: Run) -> None:
+    run("delete", ONE)
+    done = run("undo", "", "--json")
+    assert (done.code, ids(run)) == (4, {TWO})
+
+
 def test_undo_of_what_is_in_the_way_changes_nothing_and_says_what_to_do(run: Run, engine: FilesEngine) -> None:
     run("delete", ONE)
     fill(engine, 1)
@@ -258,3 +265,13 @@ def test_operations_are_completed(run: Run) -> None:
     }  # fmt: skip
     done = subprocess.run([sys.executable, "-m", "clew"], env=environment, capture_output=True, text=True, check=False)
     assert name in done.stdout
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("days", ["nan", "inf", "1e300"])
+def test_gc_of_an_age_that_nothing_has_frees_nothing(run: Run, days: str) -> None:
+    run("delete", ONE)
+    done = run("gc", "--older-than", days, "--json", "--yes")
+    assert (done.code, done.json["freed_bytes"]) == (0, 0)
+    run("undo")
+    assert ids(run) == {ONE, TWO}

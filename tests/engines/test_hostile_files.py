@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.engines.contract import LogKey
+from clew.engines.contract import BlobKey, Entry, LogKey
 from clew.engines.files import FilesEngine
 from clew.engines.filesystem import DirEntry, OsFileSystem, failures_of, read_small, shown_path, translated
 from clew.errors import ClewError, NotFound, StorageError
@@ -314,3 +314,19 @@ def test_no_file_stays_open_when_a_read_is_given_up(folder: Path) -> None:
 def test_an_open_log_is_not_inherited_by_child_processes(folder: Path) -> None:
     with FS.open(str(folder / f"{B}.jsonl")) as file:
         assert not os.get_inheritable(file.fileno())
+
+
+@pytest.mark.parametrize("key", [LogKey("p", "a.clew.tmp"), LogKey("p.clew.tmp", "a")], ids=["session", "project"])
+def test_a_name_that_ends_like_one_of_ours_comes_back_whole(tmp_path: Path, key: LogKey) -> None:
+    engine = FilesEngine(tmp_path)
+    sublog = LogKey(key.project, key.session, "subagents/agent-b")
+    blob = BlobKey(key.project, key.session, "tool result", "tool-results/x.clew.tmp")
+    row = Entry(b'{"type":"user","uuid":"u1"}', "u1")
+    for each in (key, sublog):
+        engine.append(each, [row])
+    engine.put(blob, [b"result"])
+    assert [stat.key for stat in engine.blobs(key)] == [blob]
+    engine.set_aside(key, "op")
+    engine.bring_back("op")
+    assert [b"".join(engine.read_range(each, position=0, size=27)) for each in (key, sublog)] == [row.data] * 2
+    assert b"".join(engine.open(blob)) == b"result"

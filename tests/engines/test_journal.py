@@ -66,3 +66,15 @@ def test_a_journal_that_was_taken_away_begins_anew(path: str) -> None:
     assert here.notes() == []
     add(here, THREE)
     assert here.notes() == journal(path).notes() == [THREE]
+
+
+@pytest.mark.parametrize("place", ["-1", "-1000000000000000000000000000000"])
+@pytest.mark.parametrize("field", ["inode", "start", "size"])
+def test_a_note_of_a_place_that_cannot_be_counts_as_damage(path: str, field: str, place: str) -> None:
+    add(journal(path), ONE)
+    header = {"batch": '"61"', "inode": "7", "start": "0", "size": "0", "kept": "false"} | {field: place}
+    with Path(path).open("ab") as file:
+        file.write(("{" + ",".join(f'"{name}":{value}' for name, value in header.items()) + "}\n").encode())
+    assert journal(path).notes() == [ONE]
+    add(journal(path), TWO)
+    assert journal(path).notes() == [ONE, TWO]

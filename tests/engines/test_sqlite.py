@@ -146,7 +146,15 @@ def _damaged(path: Path) -> None:
     path.write_bytes(data[:4096] + bytes(len(data) - 4096))
 
 
+def _of_a_schema_that_is_no_text(path: Path) -> None:
+    engine = SqliteEngine(path, durability="none")
+    engine.append(MAIN, [Entry(b"x")])
+    engine.close()
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE \xeaABLE"))
+
+
 @pytest.mark.parametrize(("make", "kind", "says"), [
+    (_of_a_schema_that_is_no_text, DamagedData, "is damaged"),
     (_a_directory, StorageError, "is a directory"), (_a_text, DamagedData, "is no SQLite database"),
     (_a_pipe, StorageError, "is a pipe"), (_a_circle, StorageError, "Too many levels"),
     (_of_another_program, DamagedData, "database of another program"), (_damaged, DamagedData, "is damaged"),

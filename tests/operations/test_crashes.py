@@ -4,6 +4,7 @@ operation is finished or undone as asked. The same with processes that are kille
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -26,6 +27,7 @@ from clew.engines.contract import LogKey
 from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem
 from clew.errors import ClewError, NotFound
+from clew.layouts.claude import OWN_FOLDER
 from clew.operations.operation import State
 from clew.testing.faults import Crash, Fault, FaultKind, FaultyFileSystem, killed_at, replayable
 from contents import Contents, add_session, contents, fill
@@ -323,3 +325,49 @@ def test_processes_that_make_the_same_copy_at_once_do_not_disturb_each_other(tmp
             size = source.stat(LogKey(PROJECT, session_id(number)))
             assert size is not None
             source.extend(size.key, [row], start=size.size_bytes)
+
+
+class Far(OsFileSystem):
+    """The trash is on another disk, and the power goes once a move there is to take away what it copied."""
+
+    is_crashing = True
+
+    def rename(self, source: str, target: str) -> None:
+        if (f"/{OWN_FOLDER}/trash/" in source) != (f"/{OWN_FOLDER}/trash/" in target):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), source)
+        super().rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        if self.is_crashing and path.endswith(".jsonl"):
+            raise KeyboardInterrupt
+        super().unlink(path)
+
+
+@pytest.mark.parametrize("way", ["finish", "undo"])
+@pytest.mark.parametrize("begins", ["delete", "undo"])
+def test_a_move_to_another_disk_that_a_crash_cut_off_is_finished_or_undone(
+    tmp_path: Path, begins: str, way: str
+) -> None:
+    fs = Far(is_synced=False)
+    (tmp_path / "config").mkdir()
+    engine = FilesEngine(tmp_path / "config", fs=fs, durability="none")
+    key = fill(engine, 1)
+    store, before = store_on(engine), contents(engine)
+    fs.is_crashing = begins == "delete"
+    with suppress(KeyboardInterrupt):
+        store.delete(key.session)
+    fs.is_crashing = True
+    if begins == "undo":
+        with pytest.raises(KeyboardInterrupt):
+            store.undo()
+    fs.is_crashing = False
+    (unfinished,) = store.operation_log.unfinished()
+    if way == "finish":
+        store.operation_log.finish(unfinished.id)
+    else:
+        store.undo(unfinished.id)
+    assert store.operation_log.unfinished() == []
+    if (begins, way) == ("delete", "finish"):
+        assert contents(engine) == {}
+        store.undo()
+    assert contents(engine) == before

@@ -432,3 +432,46 @@ def test_threads_that_undo_the_same_operation_bring_it_back_once(store: Store) -
         thread.join(60)
     assert sorted(came) == ["UsageError"] * 3 + ["undone"]
     assert contents(store.engine) == before
+
+
+def test_a_link_inside_the_trash_keeps_an_undo_from_giving_up_what_it_hides(tmp_path: Path) -> None:
+    engine = ENGINES["files"](tmp_path)
+    fill(engine, 1)
+    store = store_on(engine)
+    before = contents(engine)
+    operation = store.delete(session_id(1))
+    hidden = tmp_path / "config" / "clew" / "trash" / operation.id / "projects"
+    hidden.rename(tmp_path / "kept")
+    hidden.symlink_to(tmp_path / "kept")
+    with pytest.raises(StorageError, match="is a link"):
+        store.undo()
+    hidden.unlink()
+    (tmp_path / "kept").rename(hidden)
+    assert store.undo().state is State.UNDONE
+    assert contents(engine) == before
+
+
+def test_nothing_is_taken_away_where_its_record_would_not_be_found_again(tmp_path: Path) -> None:
+    engine = ENGINES["files"](tmp_path)
+    fill(engine, 1)
+    store = store_on(engine)
+    before = contents(engine)
+    records = tmp_path / "config" / "clew" / "store"
+    records.mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (records / "operation").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="cannot be found where it was put"):
+        store.delete(session_id(1))
+    assert contents(engine) == before
+
+
+def test_what_an_undo_did_not_bring_back_stays_in_the_trash(tmp_path: Path) -> None:
+    engine = ENGINES["files"](tmp_path)
+    fill(engine, 1)
+    store = store_on(engine)
+    operation = store.delete(session_id(1))
+    note = tmp_path / "config" / "clew" / "trash" / operation.id / "note.txt"
+    note.write_text("of a person")
+    (note.parent / f".{'0' * 32}.clew.tmp").write_text("of a crash")
+    store.undo()
+    assert [path.name for path in note.parent.iterdir()] == ["note.txt"]

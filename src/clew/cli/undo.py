@@ -12,9 +12,9 @@ from clew.cli.render import Paint, plural
 
 
 @click.command("undo", cls=Command, short_help="Undo the newest operation, or the one named.")
-@click.argument("operation", metavar="[OPERATION]", default="", shell_complete=operation_names)
+@click.argument("operation", metavar="[OPERATION]", default=None, shell_complete=operation_names)
 @click.pass_context
-def command(context: click.Context, operation: str) -> None:
+def command(context: click.Context, operation: str | None) -> None:
     """Undo an operation: what it took away is back where it was, byte for byte and with its times.
 
     OPERATION is an id of `clew operations`, or the beginning of one; without it the newest that can be undone is
@@ -23,7 +23,8 @@ def command(context: click.Context, operation: str) -> None:
     settings = settings_of(context)
     store = settings.store()
     with render.waiting("bringing back"):
-        undone = store.undo(operation)
+        # An empty name, as of a variable that is not set, is not the same as none.
+        undone = store.undo() if operation is None else store.undo(store.operation_log.find(operation).id)
     if settings.is_json:
         output.write_json(undone)
         return

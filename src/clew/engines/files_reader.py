@@ -38,7 +38,7 @@ from clew.engines.filesystem import (
 )
 from clew.engines.lines import chunks_of, lines_backward, lines_forward
 from clew.engines.peek import first_cwd, first_session_id, newest_relocated_cwd
-from clew.engines.whole import TEMPORARY_SUFFIX
+from clew.engines.whole import is_temporary
 from clew.errors import ClewError, Conflict, NotFound, UsageError
 from clew.layouts.claude import (
     LOG_SUFFIX,
@@ -470,7 +470,7 @@ class FilesReader(Engine):
                 continue
             for entry in entries:
                 below = (*names, entry.name)
-                if entry.name.endswith(TEMPORARY_SUFFIX):
+                if is_temporary(entry.name):
                     continue
                 if not _is_dir(entry):
                     yield entry, below

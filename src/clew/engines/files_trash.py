@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from clew.engines.contract import Aside
 from clew.engines.filesystem import FileSystem, failures_of, shown_path
-from clew.engines.whole import TEMPORARY_SUFFIX, exists, move, remove, remove_if_empty
+from clew.engines.whole import exists, is_rest_of, is_temporary, move, remove, remove_if_empty
 from clew.errors import Conflict, StorageError
 from clew.layouts.claude import LOG_SUFFIX, ClaudeLayout
 
@@ -34,6 +34,9 @@ class Trash:
             with failures_of(source, "moved"):
                 if not exists(self._fs, source):
                     continue
+                if exists(self._fs, target) and is_rest_of(self._fs, source, target):
+                    remove(self._fs, source)
+                    continue
                 if exists(self._fs, target):
                     raise Conflict(
                         f"{shown_path(source)} was set aside before and has come back",
@@ -48,9 +51,10 @@ class Trash:
         self._must_be_no_link()
         items = [*self._items()]
         for relative in items:
-            if exists(self._fs, f"{self._base}/{relative}"):
+            source, target = f"{self._folder}/{relative}", f"{self._base}/{relative}"
+            if exists(self._fs, target) and not is_rest_of(self._fs, source, target):
                 raise Conflict(
-                    f"{shown_path(f'{self._base}/{relative}')} is there again, so nothing was brought back",
+                    f"{shown_path(target)} is there again, so nothing was brought back",
                     hint="move it away, or delete it first; then undo again",
                 )
         told = Aside()
@@ -58,10 +62,33 @@ class Trash:
             source, target = f"{self._folder}/{relative}", f"{self._base}/{relative}"
             with failures_of(source, "moved"):
                 told = _sum(told, self._count(source))
-                move(self._fs, source, target)
+                if exists(self._fs, target):
+                    remove(self._fs, source)
+                else:
+                    move(self._fs, source, target)
         with failures_of(self._folder, "removed"):
-            remove(self._fs, self._folder)
+            self._remove_emptied()
         return told
+
+    def _remove_emptied(self) -> None:
+        """Removes what is left of the folder: copies that a crash cut off, and folders that nothing else is in.
+
+        Whatever else is there was not brought back, so it stays.
+        """
+        waiting, folders = [self._folder], []
+        while waiting:
+            folders.append(waiting.pop())
+            try:
+                entries = self._fs.scan(folders[-1])
+            except FileNotFoundError:
+                continue
+            for entry in entries:
+                if is_temporary(entry.name):
+                    remove(self._fs, entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+        for folder in reversed(folders):
+            remove_if_empty(self._fs, folder)
 
     def free(self) -> Aside:
         """Removes all of it for good."""
@@ -81,10 +108,7 @@ class Trash:
             except FileNotFoundError:
                 return
         if any(entry.name == name and entry.is_symlink() for entry in entries):
-            raise StorageError(
-                f"{shown_path(self._folder)} is a link, and nothing behind it is touched",
-                hint="look where it leads, and put the folder back in its place",
-            )
+            raise _is_link(self._folder)
 
     def _items(self) -> Iterator[str]:
         """The paths that were moved as one, relative to the base."""
@@ -99,10 +123,12 @@ class Trash:
                     continue
             for entry in entries:
                 below = (*names, entry.name)
-                if entry.name.endswith(TEMPORARY_SUFFIX):
+                if is_temporary(entry.name):
                     continue
                 if self._layout.is_taken_whole(below):
                     yield "/".join(below)
+                elif entry.is_symlink():
+                    raise _is_link(entry.path)
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append(below)
 
@@ -121,6 +147,13 @@ class Trash:
                 continue
             waiting += [entry.path for entry in entries if not entry.is_symlink()]
         return told
+
+
+def _is_link(path: str) -> StorageError:
+    return StorageError(
+        f"{shown_path(path)} is a link, and nothing behind it is touched",
+        hint="look where it leads, and put the folder back in its place",
+    )
 
 
 def _sum(one: Aside, other: Aside) -> Aside:

@@ -45,7 +45,7 @@ _PASSING = frozenset(
 _HINTS = {
     errno.EACCES: "look at who may read it: ls -ld {path}",
     errno.EPERM: "look at who may read it: ls -ld {path}",
-    errno.ELOOP: "its links lead in a circle: ls -l {path}",
+    errno.ELOOP: "it is a link, which is not written through, or its links lead in a circle: ls -l {path}",
     errno.ENOTDIR: "one of the names on the way is no directory: ls -ld {path}",
     errno.EIO: "the disk or the network failed: copy the directory to a safe place, then try again",
     errno.EMFILE: "too many files are open in this process: close some and try again",
@@ -211,7 +211,11 @@ class OsFileSystem:
         return os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
 
     def real_path(self, path: str) -> str:
-        return os.path.realpath(path)
+        try:
+            return os.path.realpath(path)
+        except ValueError:
+            # A NUL, or a character that no name on this disk can have: nothing of that name exists.
+            return path
 
     def open_append(self, path: str, *, make: bool) -> io.RawIOBase:
         flags = os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 
@@ -38,11 +39,14 @@ class Noted(msgspec.Struct, frozen=True):
     rows: bytes | None = None
 
 
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class _Header(msgspec.Struct):
     batch: str | None
-    inode: int
-    start: int
-    size: int
+    inode: Count
+    start: Count
+    size: Count
     kept: bool
 
 

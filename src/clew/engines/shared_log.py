@@ -147,13 +147,15 @@ class SharedLog:
                 want.answer = answer
 
     def flush(self) -> None:
-        """Brings to the disk what was appended without a flush."""
+        """Brings to the disk what was appended without a flush, to the file that the path means by now."""
         with self._flushing:
             was_dirty, self._is_dirty = self._is_dirty, False
             if not was_dirty:
                 return
             try:
                 with failures_of(self.names.log, "written"), suppress(FileNotFoundError):
+                    with held(self.fs, self.names.lock) as lock:
+                        _Turn(self, Waiting(self._pause, lambda: self.fs.now_ns(lock))).serve(())
                     with self.fs.open_append(self.names.log, make=False) as file:
                         self.fs.sync(file)
                     self.fs.sync_dir(os.path.dirname(self.names.log))
@@ -181,7 +183,8 @@ class _Round:
         answers: list[Appended] = []
         try:
             self._open()
-            self._bring_back_lost(self._notes_of_others())
+            rows, is_late = self._notes_of_others()
+            self._bring_back_lost(rows, is_late=is_late)
             for group in _groups(wants):
                 try:
                     answers += [self._append(group[0])] if len(group) == 1 else self._append_together(group)
@@ -370,7 +373,9 @@ class _Round:
             rows = [rows for _, rows in self._written]
             self._written = []
             self._open()
-            self._bring_back_lost(rows)
+            # The copy may lack rows of earlier turns too, on which these hang.
+            earlier, _ = self._notes_of_others()
+            self._bring_back_lost([*earlier, *rows])
         raise Conflict(
             f"{shown_path(self._path)} is being replaced by another program again and again",
             hint="do it again when that program is done",
@@ -387,17 +392,21 @@ class _Round:
             self._log.known.doubt(stat, min(starts), max(placed.end for placed, _ in self._written))
             raise
 
-    def _notes_of_others(self) -> list[bytes]:
-        """Rows that were noted for a file which another program has put a copy in the place of, not long after."""
+    def _notes_of_others(self) -> tuple[list[bytes], bool]:
+        """Rows that were noted for a file which another program has put a copy in the place of, and whether that copy
+        may have been made so much later that they were left out on purpose.
+        """
         stat, notes = self._stat, self._log.journal.notes()
         if stat is None or not notes or notes[-1].inode in (0, stat.st_ino):
-            return []
-        if stat.st_ctime_ns - self._log.journal.changed_ns > REWRITE_NS:
-            return []
-        return [noted.rows for noted in notes if noted.rows is not None and noted.inode != stat.st_ino]
+            return [], False
+        is_late = stat.st_ctime_ns - self._log.journal.changed_ns > REWRITE_NS
+        return [noted.rows for noted in notes if noted.rows is not None and noted.inode != stat.st_ino], is_late
 
-    def _bring_back_lost(self, rows: Sequence[bytes]) -> None:
-        """Appends again what a copy lacks, in one write; what hangs on rows that were dropped on purpose stays away."""
+    def _bring_back_lost(self, rows: Sequence[bytes], *, is_late: bool = False) -> None:
+        """Appends again what a copy lacks, in one write; what hangs on rows that were dropped on purpose stays away.
+
+        Where it `is_late` they are only told.
+        """
         lost = [line + b"\n" for each in rows for line in each.split(b"\n") if line]
         if not lost or self._file is None:
             return
@@ -420,7 +429,11 @@ class _Round:
                 continue
             back.append(data)
             ids.update([uuid] if uuid else ())
-        if back:
+        if back and is_late:
+            self._notes += (
+                f"another program replaced the log: {len(back)} rows appended before are not in it any more",
+            )
+        elif back:
             self._place(None, b"".join(back), is_durable=False)
             self._notes += (f"another program replaced the log and lost rows: {len(back)} were appended again",)
         if left_out:

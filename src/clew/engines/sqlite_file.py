@@ -370,6 +370,14 @@ class SqliteFile:
             if isinstance(error, sqlite3.ProgrammingError):
                 raise
             raise self._translated(error, done) from error
+        except UnicodeDecodeError as error:
+            # What SQLite says of a damaged file may quote it.
+            raise self._damaged(str(error)) from error
+
+    def _damaged(self, reason: str) -> DamagedData:
+        quoted = shlex.quote(self.shown)
+        hint = f'copy what can be read to another store, or look: sqlite3 {quoted} "PRAGMA integrity_check"'
+        return DamagedData(f"{self.shown} is damaged: {reason}", hint=hint)
 
     def _translated(self, error: sqlite3.DatabaseError, done: str) -> ClewError:
         kind, reason, quoted = _kind(error), str(error), shlex.quote(self.shown)
@@ -378,8 +386,7 @@ class SqliteFile:
         if kind == sqlite3.SQLITE_NOTADB:
             return DamagedData(f"{self.shown} is no SQLite database", hint="name another file: sqlite:PATH")
         if kind == sqlite3.SQLITE_CORRUPT:
-            hint = f'copy what can be read to another store, or look: sqlite3 {quoted} "PRAGMA integrity_check"'
-            return DamagedData(f"{self.shown} is damaged: {reason}", hint=hint)
+            return self._damaged(reason)
         if kind == sqlite3.SQLITE_TOOBIG:
             return UsageError(f"{self.shown} cannot hold as much at once: {reason}", hint="give less")
         hint = _HINTS.get(kind, "try again, or look at the file: ls -ld {path}").format(path=quoted)

@@ -10,15 +10,17 @@ import errno
 import hashlib
 import io
 import os
+import re
 import stat as modes
 from collections.abc import Callable, Iterable
 
-from clew.engines.filesystem import FileSystem
+from clew.engines.filesystem import FileSystem, NotRegular
 from clew.engines.lines import chunks_of
 from clew.errors import ClewError
 
 CHUNK_BYTES = 1024 * 1024
 TEMPORARY_SUFFIX = ".clew.tmp"
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.clew\.tmp")
 
 
 def make_dirs(fs: FileSystem, path: str) -> None:
@@ -113,6 +115,11 @@ def temporary_of(path: str) -> str:
     return f"{folder}/.{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}{TEMPORARY_SUFFIX}"
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is one that is being written, or that a crash left so."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
 def give_name(fs: FileSystem, temporary: str, path: str) -> None:
     """Gives a file its name. Raises `FileExistsError` for one that is taken; the file then has none."""
     try:
@@ -181,6 +188,38 @@ def _move_far(fs: FileSystem, source: str, target: str) -> None:
     fs.rename(temporary, target)
     fs.sync_dir(os.path.dirname(target))
     remove(fs, source)
+
+
+def is_rest_of(fs: FileSystem, path: str, other: str) -> bool:
+    """Whether every file at and below a path stands, with the same bytes, in the same place of the other one.
+
+    A crash between the two halves of a far move leaves this: the target whole, the source whole or partly removed.
+    """
+    waiting = [(path, other)]
+    while waiting:
+        one, two = waiting.pop()
+        try:
+            entries = fs.scan(one)
+        except NotADirectoryError:
+            if not _has_same_bytes(fs, one, two):
+                return False
+            continue
+        if any(entry.is_symlink() for entry in entries):
+            return False
+        waiting += [(entry.path, f"{two}/{entry.name}") for entry in entries]
+    return True
+
+
+def _has_same_bytes(fs: FileSystem, path: str, other: str) -> bool:
+    try:
+        size = fs.stat(path).st_size
+        if fs.stat(other).st_size != size:
+            return False
+        with fs.open(path) as one, fs.open(other) as two:
+            pairs = zip(chunks_of(one, 0, size, CHUNK_BYTES), chunks_of(two, 0, size, CHUNK_BYTES), strict=True)
+            return all(left == right for left, right in pairs)
+    except (FileNotFoundError, NotADirectoryError, NotRegular):
+        return False
 
 
 def remove(fs: FileSystem, path: str) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from importlib import import_module
 
 import msgspec
 
 from clew.engines.contract import Aside, BlobKey, Engine, LogKey, Problem, small_blob
-from clew.errors import Ambiguous, ClewError, Conflict, DamagedData, NotFound, UsageError
+from clew.errors import Ambiguous, ClewError, Conflict, DamagedData, NotFound, StorageError, UsageError
 from clew.operations.operation import Kind, Operation, Planned, State, decoded, encoded
 from clew.operations.table import KINDS
 
@@ -110,6 +110,11 @@ class Operations:
             if begun.id in self._names():
                 raise Conflict(f"there is an operation {begun.id} already", hint="do it again")
             self._put(begun)
+            if begun.id not in self._names():
+                raise StorageError(
+                    f"the record of the operation {begun.id} cannot be found where it was put: nothing was done",
+                    hint="see why: clew operations",
+                )
             try:
                 told = _kind(begun).apply(self._engine, begun)
             except ClewError as error:
@@ -259,7 +264,7 @@ def _is_older(operation: Operation, now: datetime | None, days: float) -> bool:
     since = _moment(operation.changed_at)
     if operation.state is not State.DONE or since is None or now is None:
         return False
-    return now - since >= timedelta(days=days)
+    return (now - since).total_seconds() >= days * 86_400
 
 
 def _moment(text: str) -> datetime | None:

@@ -33,6 +33,8 @@ class State(Enum):
     FREED = "freed"
 
 
+KEPT = "what it took away is kept, in the trash of the store, under the name of the operation"
+"""Said where a record is damaged: nothing is lost with it."""
 _UNFINISHED = frozenset({State.BEGUN, State.UNDOING, State.FREEING})
 _UNDOABLE = frozenset({State.BEGUN, State.DONE, State.UNDOING})
 
@@ -106,7 +108,13 @@ def decoded(data: bytes, name: str) -> Operation:
     try:
         operation = msgspec.convert(body_of(data), Operation)
     except msgspec.ValidationError as error:
-        raise DamagedData(f"the record of the operation {name[:80]!a} cannot be read: {error}") from error
+        raise DamagedData(
+            f"the record of the operation {name[:80]!a} cannot be read: {error}",
+            hint=KEPT,
+        ) from error
     if operation.id != name:
-        raise DamagedData(f"the record of the operation {name[:80]!a} calls itself {operation.id[:80]!a}")
+        raise DamagedData(
+            f"the record of the operation {name[:80]!a} calls itself {operation.id[:80]!a}",
+            hint=KEPT,
+        )
     return operation

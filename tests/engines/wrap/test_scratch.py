@@ -56,6 +56,11 @@ def revision_of(engine: Engine, key: LogKey) -> str:
     return "" if stat is None else stat.revision
 
 
+def deleted(engine: Engine) -> None:
+    with engine.alone():
+        engine.set_aside(MAIN, "operation")
+
+
 CHANGES: list[Callable[[Engine], object]] = [
     lambda engine: engine.append(MAIN, [Entry(b"{}")], batch_id="b"),
     lambda engine: engine.append(LogKey("-home-new", ONE), [Entry(b"{}")]),
@@ -69,6 +74,7 @@ CHANGES: list[Callable[[Engine], object]] = [
     lambda engine: engine.put(BlobKey(PROJECT, "", "checkpoint", "store-wide"), [b"other"]),
     lambda engine: engine.delete_blob(BLOB),
     lambda engine: engine.flush(),
+    deleted,
 ]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import islice
 from threading import Event, RLock
@@ -162,6 +163,10 @@ class Scratch(Wrapper):
         """Nothing here is ever durable."""
 
     # Setting aside.
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Nobody else has these changes, so the place inside, which may be read-only, is not asked."""
+        return self._memory.alone()
 
     def set_aside(self, key: LogKey, operation: str) -> Aside:
         with self._lock:
