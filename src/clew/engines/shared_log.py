@@ -155,7 +155,7 @@ class SharedLog:
             try:
                 with failures_of(self.names.log, "written"), suppress(FileNotFoundError):
                     with held(self.fs, self.names.lock) as lock:
-                        _Turn(self, Waiting(self._pause, lambda: self.fs.now_ns(lock))).serve(())
+                        _Round(self, Waiting(self._pause, lambda: self.fs.now_ns(lock))).serve(())
                     with self.fs.open_append(self.names.log, make=False) as file:
                         self.fs.sync(file)
                     self.fs.sync_dir(os.path.dirname(self.names.log))
