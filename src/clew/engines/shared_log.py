@@ -373,7 +373,7 @@ class _Round:
             rows = [rows for _, rows in self._written]
             self._written = []
             self._open()
-            # The copy may lack rows of earlier turns too, on which these hang.
+            # The copy may lack rows of earlier rounds too, on which these hang.
             earlier, _ = self._notes_of_others()
             self._bring_back_lost([*earlier, *rows])
         raise Conflict(
@@ -442,8 +442,8 @@ class _Round:
 
 def _groups(wants: Sequence[Want]) -> Iterator[Sequence[Want]]:
     """The appends in order, those that may be written together in one."""
-    if len(wants) == 1:
-        yield wants
+    if len(wants) <= 1:
+        yield from [wants] if wants else []
         return
     group: list[Want] = []
     size = 0
