@@ -293,7 +293,13 @@ def test_a_log_that_is_removed_in_the_middle_of_an_append_is_a_conflict(tmp_path
         engine = engine_on(place)
         engine.append(MAIN, rows(1))
         path = engine.path_of(MAIN)
-        fs = FaultyFileSystem(inner=NoLeases(), counts_looks=True, meanwhile={step: path.unlink})
+        removed: list[Path] = []
+
+        def remove(path: Path = path, removed: list[Path] = removed) -> None:
+            path.unlink()
+            removed.append(path)
+
+        fs = FaultyFileSystem(inner=NoLeases(), counts_looks=True, meanwhile={step: remove})
         with replayable(Fault("fail", step)):
             try:
                 done = engine_on(place, fs).append(MAIN, BATCH, batch_id="b")
@@ -303,6 +309,9 @@ def test_a_log_that_is_removed_in_the_middle_of_an_append_is_a_conflict(tmp_path
                 assert done.written == len(BATCH)
                 # Done is done: the rows stand in a new log, unless it was removed after the last look.
                 there = [] if engine_on(place).stat(MAIN) is None else whole_lines(place)
+                if not removed:
+                    # A run of fewer steps, since the times of the file lay far enough apart.
+                    there = there[1:]
                 assert there in ([entry.data + b"\n" for entry in BATCH], [])
         shutil.rmtree(place)
 
