@@ -199,6 +199,21 @@ def test_every_console_example_prints_what_is_shown(document: str, place: Place)
     assert not wrong, "\n\n".join(wrong)
 
 
+def test_who_has_no_sessions_can_type_along(place: Place, tmp_path: Path) -> None:
+    """With the lines of the README alone: a copy of the sample, and nothing of the person's own in it."""
+    copying = next(block.text for block in blocks(read("README.md")) if "sample_dir" in block.text)
+    python = tmp_path / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    shutil.rmtree(place.home / ".claude")
+    script = f"{copying}\nclew show f8d5 | head -1; clew delete 65a3; clew undo"
+    code, printed = place.run(["env", f"TMPDIR={tmp_path}", "sh", "-ec", script])
+    assert code == 0, printed
+    assert printed.startswith("after parallel\nDeleted mybranch")
+    assert printed.endswith("Undid delete mybranch: 1 session brought back.\n")
+    assert not (place.home / ".claude").exists()
+
+
 def test_the_readme_has_examples_of_both_kinds() -> None:
     found = [block for block in blocks(read("README.md")) if not block.not_run]
     assert [block for block in found if block.language == "python"]

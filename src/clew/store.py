@@ -549,7 +549,7 @@ def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention
         git_branch=digest.git_branch,
         model=digest.model,
         created_at=digest.created_at,
-        updated_at=_time(stat.modified_ns),
+        updated_at=iso_time_of(stat.modified_ns),
         message_count=known.message_count,
         size_bytes=stat.size_bytes,
         agents=agents,
@@ -560,7 +560,7 @@ def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention
         total_tokens=digest.total_tokens,
         exit_reason=digest.exit_reason,
         agent_name=digest.agent_name,
-        expires_at=None if retention_days is None else _time(stat.modified_ns + int(retention_days * _DAY_NS)),
+        expires_at=None if retention_days is None else iso_time_of(stat.modified_ns + int(retention_days * _DAY_NS)),
     )
 
 
@@ -576,7 +576,7 @@ def iso_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _time(nanoseconds: int) -> str | None:
+def iso_time_of(nanoseconds: int) -> str | None:
     """A point in time as ISO text with milliseconds, or None outside the calendar."""
     try:
         moment = datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC)

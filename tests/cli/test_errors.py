@@ -207,6 +207,21 @@ def test_a_full_disk_behind_stdout_is_a_storage_error(config_dir: Path, more: li
     assert b"Traceback" not in err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full here")
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_an_error_that_finds_no_room_keeps_its_code_and_costs_no_traceback(config_dir: Path, more: list[str]) -> None:
+    write(config_dir, 1, *two_turns())
+    with Path("/dev/full").open("wb") as full:
+        process = clew_process("show", "nope", *more, stdout=full)
+        _, err = process.communicate(timeout=60)
+        program = "import os, sys\nos.dup2(os.open('/dev/full', os.O_WRONLY), 2)\n"
+        silent = python(program + f"os.execv(sys.executable, [sys.executable, '-m', 'clew', 'show', 'nope', *{more}])")
+    assert process.returncode == silent.returncode == 4
+    assert err.startswith(b"clew: no session has an id that begins with 'nope'")
+    assert b"Traceback" not in err
+    assert silent.stdout.startswith(b'{"error":') is bool(more)
+
+
 def imported(*arguments: str) -> set[str]:
     """The modules that a call imports, by `python -X importtime`."""
     environment = os.environ | {"PYTHONPATH": str(Path(clew.__file__).parent.parent)}

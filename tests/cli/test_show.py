@@ -223,13 +223,30 @@ def test_odd_values_still_give_one_valid_document(run: Run, config_dir: Path, ro
     write(config_dir, 1, raw=row + b"\n")
     done = run("show", ID, "--json")
     assert done.code == 0
-    # What nests deeper than Python can hold is no content of a message any more; its record stays.
-    count = 0 if b"[" * 1000 in row else 1
-    assert len(done.json["messages"]) == count
+    assert len(done.json["messages"]) == 1
     assert "NaN" not in done.out
     for command in ("show", "tree"):
         assert run(command, ID).code == 0
-    assert run("ls", "--all", "--json").json[0]["message_count"] == count
+    assert run("ls", "--all", "--json").json[0]["message_count"] == 1
+
+
+@pytest.mark.parametrize("beside", [b"", rb"\ud800"])
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"type":"tool_result","content":[', b"]}")])
+def test_no_depth_of_a_content_stops_a_command(
+    run: Run, config_dir: Path, opening: bytes, closing: bytes, beside: bytes
+) -> None:
+    """Reading, walking and writing each give up at another depth; one such row must not hide the others."""
+    write(config_dir, 2, *two_turns())
+    called = in_bytes(user("u1", "go"), assistant("a2", calls(("t", "Bash", {})), "u1", 2))
+    for depth in (300, 480, 600, *range(880, 1_000, 8), 5_000):
+        block = b'{"type":"tool_result","tool_use_id":"t","content":[%s%s]}' % (opening * depth, closing * depth)
+        content = b'[%s,{"type":"text","text":"hi%s"}]' % (block, beside)
+        message = in_bytes(user("u3", "ROW", "a2", 3)).replace(b'"ROW"', content)
+        write(config_dir, 1, raw=called + message)
+        shown = run("show", ID, "--json").json["messages"][-1]["content"]
+        assert [each["type"] for each in shown] == ["tool_result", "text"]
+        assert [run(*words).code for words in (("show", ID), ("tree", ID))] == [0, 0]
+        assert len(run("ls", "--all", "--json").json) == 2
 
 
 # On a terminal.
@@ -283,3 +300,59 @@ def test_a_terminal_gets_a_page_of_sessions_and_how_many_more_there_are(config_d
     assert len(printed.splitlines()) <= 24
     assert "… 24 more of 40: clew ls --all --limit 40" in printed
     assert len(on_terminal(["ls", "--all", "--limit", "30"]).splitlines()) >= 30
+
+
+def long_talk(turns: int) -> list[Row]:
+    rows: list[Row] = []
+    for turn in range(turns):
+        before = rows[-1]["uuid"] if rows else None
+        time = f"2026-11-18T10:{turn // 60:02}:{turn % 60:02}"
+        rows.append(user(f"q{turn}", f"prompt {turn}", before, timestamp=f"{time}.000Z"))
+        rows.append(assistant(f"a{turn}", f"answer {turn}", f"q{turn}", timestamp=f"{time}.500Z"))
+    return rows
+
+
+@pytest.fixture
+def as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every session counts as a large one."""
+    monkeypatch.setattr("clew.cli.show.LARGE_BYTES", 0)
+
+
+def test_a_large_session_shows_the_same_conversation(
+    run: Run, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    title: Row = {"type": "custom-title", "customTitle": "The title", "sessionId": ID}
+    write(config_dir, 1, *long_talk(600), title)
+    plain = run("show", ID)
+    monkeypatch.setattr("clew.cli.show.LARGE_BYTES", 0)
+    large = run("show", ID)
+    heading, _, body = large.out.partition("\n❯")
+    assert plain.out.partition("\n❯")[2] == body.removesuffix("\n1,200 messages\n")
+    assert body.endswith("\n1,200 messages\n")
+    assert heading.splitlines()[0] == "The title"
+    assert "1,200 messages · " in plain.out
+    assert (large.code, large.err) == (0, "")
+
+
+@pytest.mark.usefixtures("as_large")
+def test_rows_further_on_that_change_the_beginning_are_told_and_all_is_shown_again(
+    run: Run, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt, answer, *_ = rows = long_talk(2)
+    more = {**answer, "uuid": "more", "parentUuid": "a0", "message": dict(answer["message"])}
+    more["message"]["content"] = [{"type": "text", "text": "and more"}]
+    rows[2]["parentUuid"] = "more"
+    write(config_dir, 1, prompt, answer, more, *rows[2:])
+    monkeypatch.setattr("clew.cli.show.EARLY_ROWS", 2)
+    monkeypatch.setattr("clew.cli.show.EARLY_MESSAGES_LEFT", 0)
+    early, told, whole = run("show", ID).out.partition("It begins again:")
+    assert ("answer 0" in early, "and more" in early, bool(told)) == (True, False, True)
+    lines = [text for text in whole.splitlines() if text]
+    assert lines == ["❯ prompt 0", "answer 0", "and more", "❯ prompt 1", "answer 1", "4 messages"]
+
+
+@pytest.mark.usefixtures("as_large")
+def test_a_large_session_can_be_shown_up_to_a_point(run: Run, config_dir: Path) -> None:
+    write(config_dir, 1, *long_talk(30))
+    out = run("show", ID, "--at", "turn:3").out
+    assert ("answer 2" in out, "prompt 3" in out, "\n6 messages\n" in out) == (True, False, True)

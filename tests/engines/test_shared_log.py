@@ -26,7 +26,7 @@ def row(name: str, size: int = 0) -> Entry:
 
 
 def serve(engine: FilesEngine, *wants: Want) -> None:
-    """One turn with all of them, as when they waited for it together."""
+    """One round with all of them, as when they waited for it together."""
     engine._log(KEY)._serve(wants)
 
 
@@ -34,7 +34,7 @@ def lines(engine: FilesEngine) -> list[bytes]:
     return [line.data.rstrip(b"\n") for line in engine.read(KEY)]
 
 
-def test_appends_of_one_turn_are_written_in_order_and_each_once(engine: FilesEngine) -> None:
+def test_appends_of_one_round_are_written_in_order_and_each_once(engine: FilesEngine) -> None:
     wants = [Want([row("a"), row("b")]), Want([row("b"), row("c")]), Want([row("a")]), Want([row("d")])]
     serve(engine, *wants)
     assert lines(engine) == [row(name).data for name in "abcd"]
@@ -42,7 +42,7 @@ def test_appends_of_one_turn_are_written_in_order_and_each_once(engine: FilesEng
     assert [(answer.written, answer.duplicates) for answer in answers if answer] == [(2, 0), (1, 1), (0, 1), (1, 0)]
 
 
-def test_only_the_last_append_of_a_turn_knows_the_present_revision(engine: FilesEngine) -> None:
+def test_only_the_last_append_of_a_round_knows_the_present_revision(engine: FilesEngine) -> None:
     wants = [Want([row(name)]) for name in "abc"]
     serve(engine, *wants)
     revisions = [want.answer.revision for want in wants if want.answer]
@@ -56,7 +56,7 @@ def test_only_the_last_append_of_a_turn_knows_the_present_revision(engine: Files
     assert lines(engine) == [row(name).data for name in "abcd"]
 
 
-def test_an_append_with_a_condition_is_compared_with_what_came_before_it_in_the_same_turn(engine: FilesEngine) -> None:
+def test_an_append_with_a_condition_is_compared_with_what_came_before_it_in_the_same_round(engine: FilesEngine) -> None:
     revision = engine.append(KEY, [row("a")]).revision
     bold, careful = Want([row("b")]), Want([row("c")], expect=revision)
     serve(engine, bold, careful, Want([row("d")]))

@@ -119,6 +119,14 @@ OPEN_CALLS = files({
     "ends with open calls of two answers": [*CALLED, answer(3, 2, [call(2)])],
     "ends with open calls of one answer": TWO_ROWS,
     "ends with an open call and a result of another": [*CALLED, user(3, 2, [result(2)])],
+    "ends with a result, an open call and a text of other answers before": [
+        *CALLED, answer(3, 2), answer(4, 3, [call(2)]), user(5, 4, [result(2)])],
+    "ends with a result, an open call before results and a text": [
+        *CALLED, answer(3, 2, [call(3)]), user(4, 3, [result(3)]), answer(5, 4), answer(6, 5, [call(2)]),
+        user(7, 6, [result(2)])],
+    "ends with a text, an open call, a text and a result before": [
+        *CALLED, answer(3, 2), answer(4, 3, [call(2)]), user(5, 4, [result(2)]), answer(6, 5)],
+    "ends with an open call, another and a text before": [*CALLED, answer(3, 2), answer(4, 3, [call(2)])],
     "ends with an open call, another open before a prompt": [*CALLED, user(3, 2), answer(4, 3, [call(2)])],
     "ends with an open call and an error of the API": [*CALLED, api_error(3, 2)],
     "ends with an open call and an interruption": [

@@ -97,6 +97,7 @@ NOT_QUITE_JSON = {
     "an array 900 levels deep": grown(nested(900)),
     "an array 5,000 levels deep": grown(nested(5_000)),
     "an array 100,000 levels deep": grown(nested(100_000)),
+    "an array 5,000 levels deep in a message": around(U3.replace(b'"role"', nested(5_000) + b',"role"')),
     "an integer of sixty digits": grown(b'"x":' + b"1234567890" * 6),
     "a number beyond all numbers": grown(b'"x":1e999'),
 }  # fmt: skip

@@ -49,6 +49,11 @@ def third(number: int, parent: int, at: float | None = None) -> Piece:
     return user(number, parent, [result(3)], at=at, **source(7))
 
 
+def note(number: int, parent: int) -> Piece:
+    """What the client itself wrote to the model."""
+    return user(number, parent, f"M{number}", isMeta=True)
+
+
 PARALLEL = files({
     "parallel calls, the second result first": [*BOTH, second(4, 3), first(5, 2), answer(6, 5)],
     "parallel calls, the first result first": [*BOTH, first(5, 2, 4), second(4, 3, 5), answer(6, 4)],
@@ -66,6 +71,15 @@ PARALLEL = files({
         *BOTH, second(4, LOST), first(5, 2), answer(6, 5)],
     "parallel calls, a result beside the chain has an attachment": [
         *BOTH, second(4, 3), attachment(10, 4), first(5, 2), answer(6, 5)],
+    "parallel calls, a note beside the chain": [*BOTH, first(4, 2), second(5, 3), note(6, 4), answer(7, 5)],
+    "parallel calls, a note beside the chain and an answer below it": [
+        *BOTH, first(4, 2), second(5, 3), note(6, 4), answer(8, 6), answer(7, 5)],
+    "parallel calls, a note beside the chain, a second one and a prompt below it": [
+        *BOTH, first(4, 2), second(5, 3), note(6, 4), note(8, 6), user(9, 6), note(10, 4), answer(7, 5), exact(7)],
+    "parallel calls, a note on the chain and one beside it": [
+        *BOTH, first(4, 2), second(5, 3), note(6, 5), note(8, 4), answer(7, 6)],
+    "a head record on a call whose result has a note, and an answer below it": [
+        *ONE_CALL, user(3, 2, [result(1)]), note(4, 3), answer(5, 4), exact(2)],
     "parallel calls, all in one line": [*BOTH, user(4, 3, [result(1)]), user(5, 4, [result(2)]), answer(6, 5)],
     "parallel calls, all in one line, results the other way": [
         *BOTH, user(4, 3, [result(2)]), user(5, 4, [result(1)]), answer(6, 5)],

@@ -13,7 +13,8 @@ from clew.records import codec
 from clew.records.codec import RECOVERY_TRIES_MAX, decode, decode_lines, encode
 from clew.records.json_text import End, Scanner, scan, top_level
 from clew.records.line import Line
-from clew.records.record import BOM, Blank, Malformed, Record, Row, records_in
+from clew.records.record import BOM, Blank, Malformed, Record, Row, records_in, sendable
+from clew.records.views import JsonValue
 from clew.testing.corpus import SESSION, lines_of, to_bytes, user
 from clew.testing.strategies import broken_lines, byte_soup, json_lines, records, sessions
 
@@ -184,6 +185,38 @@ def test_a_deep_row_keeps_its_message_id_even_in_bad_utf_8() -> None:
     found = record(deep)
     assert found.message is not None
     assert found.message.id == "m\ufffd"
+
+
+@pytest.mark.parametrize("depth", [985, 1_000, 100_000])
+def test_what_nests_too_deeply_takes_nothing_along_that_stands_beside_it(depth: int) -> None:
+    deep = b"[" * depth + b"1" + b"]" * depth
+    call = b'{"type":"tool_use","id":"t","input":{"a":1,"deep":%s}}' % deep
+    found = record(
+        b'{"type":"assistant","message":{"x":%s,"content":[{"type":"text","text":"hi"},%s]}}\n' % (deep, call)
+    )
+    match found.content():
+        case [{"text": text}, {"type": "tool_use", "id": "t", "input": {"a": a, "deep": _}}]:
+            assert (text, a) == ("hi", 1)
+        case other:
+            pytest.fail(f"not the blocks of the row: {str(other)[:200]}")
+
+
+def test_a_deep_content_beside_a_lone_surrogate_can_be_sent() -> None:
+    """The walk over what a tolerant parser gave goes as deep as that parser."""
+    deep: JsonValue = record(
+        b'{"type":"user","message":{"content":["\\ud800",%s%s]}}\n' % (b"[" * 900, b"]" * 900)
+    ).content()
+    assert isinstance(deep, list)
+    assert deep[0] == "\ufffd"
+    levels, inner = 0, deep[1]
+    while isinstance(inner, list) and inner:
+        levels, inner = levels + 1, inner[0]
+    assert (levels, inner) == (899, [])
+
+
+def test_of_two_names_that_become_one_the_last_counts() -> None:
+    names = ["\ud800", "\ufffd", "\udbff"]
+    assert sendable({name: [at] for at, name in enumerate(names)}) == {"\ufffd": [2]}
 
 
 def test_an_id_that_is_a_number_is_still_an_id() -> None:

@@ -18,7 +18,9 @@ ERROR_CHARACTERS_MAX = 1_000
 """An error may quote what was typed, which may be a page; a path of the system's greatest length is four of these."""
 
 _encode = msgspec.json.Encoder().encode
-_REFUSED = (UnicodeEncodeError, ValueError, OverflowError, msgspec.MsgspecError)
+_REFUSED = (UnicodeEncodeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+LEVELS_MAX = 200
+"""What is refused is written again so deep; only what nests nearly as deep as Python goes is refused for that."""
 
 
 def prepare_streams() -> None:
@@ -34,21 +36,26 @@ def prepare_streams() -> None:
 
 
 def encoded(value: object) -> bytes:
-    """The value as JSON in UTF-8. With a lone surrogate in it all beyond ASCII is escaped; NaN is null."""
+    """The value as JSON in UTF-8. With a lone surrogate in it all beyond ASCII is escaped; NaN is null, and what nests
+    too deeply for the encoder is U+FFFD.
+    """
     try:
         return _encode(value)
     except _REFUSED:
-        return json.dumps(_finite(msgspec.to_builtins(value)), ensure_ascii=True, separators=(",", ":")).encode()
+        plain = msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value
+        return json.dumps(_plain(plain, LEVELS_MAX), ensure_ascii=True, separators=(",", ":")).encode()
 
 
-def _finite(value: object) -> object:
+def _plain(value: object, levels: int) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+    if not isinstance(value, list | tuple | dict):
+        return value
+    if levels == 0:
+        return "\ufffd"
     if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return value
+        return {name: _plain(item, levels - 1) for name, item in value.items()}
+    return [_plain(item, levels - 1) for item in value]
 
 
 def write_json(value: object) -> None:
@@ -83,22 +90,27 @@ def let_go_of_stdout() -> None:
 
 
 def fail(error: ClewError, *, is_json: bool) -> None:
-    """Tells an error: as a document on stdout for programs, on stderr for people."""
+    """Tells an error: as a document on stdout for programs, on stderr for people.
+
+    What cannot be told, since the disk behind the stream is full, changes no exit code: a document that finds no room
+    is told on stderr, and what finds none there is left out.
+    """
     message, hint = _cut(error.message), _cut(error.hint)
     if is_json:
         try:
             write_json({"error": message, "hint": hint, "candidates": list(error.candidates)})
-            sys.stdout.flush()
+            return
         except BrokenPipeError:
             let_go_of_stdout()
-        return
+            return
+        except OSError:
+            let_go_of_stdout()
     from clew.cli.render import neutral
 
-    click.echo(f"clew: {neutral(message)}", err=True)
-    for candidate in error.candidates:
-        click.echo(f"  {neutral(candidate)}", err=True)
-    if hint:
-        click.echo(f"  hint: {neutral(hint)}", err=True)
+    lines = [f"clew: {neutral(message)}", *(f"  {neutral(candidate)}" for candidate in error.candidates)]
+    with contextlib.suppress(OSError):
+        for line in [*lines, f"  hint: {neutral(hint)}"] if hint else lines:
+            click.echo(line, err=True)
 
 
 def _cut(text: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
+import msgspec
 
 from clew.cli import output, render
 from clew.cli.completion import session_names
@@ -17,8 +18,10 @@ from clew.cli.preview import argument, media, result_text
 from clew.cli.render import Paint, neutral, plural
 from clew.records.views import JsonObject, JsonValue
 from clew.session import Session
+from clew.store import iso_time_of
+from clew.transcript.digest import DigestFold
 from clew.transcript.message import Message, text_of
-from clew.transcript.messages import Conversation, State
+from clew.transcript.messages import Conversation, State, conversation
 from clew.transcript.prompts import is_client_text
 
 SUMMARY_LINES_MAX = 12
@@ -26,11 +29,27 @@ SUMMARY_LINES_MAX = 12
 MALFORMED_SHOWN_MAX = 50
 """So many malformed lines are listed for people; `--json` lists all."""
 RULE = "─" * 60
+LARGE_BYTES = 8 * 1024 * 1024
+"""Of a longer log the first screens are printed before all of it is made into messages."""
+EARLY_ROWS = 400
+"""So many rows are a few screens."""
+EARLY_MESSAGES_LEFT = 40
+"""So many of the messages made of them wait for the rows further on, which may belong to them."""
 
 # A slash command stands in the log as tags, and a text that the client wrote in one pair of tags.
 _COMMAND = re.compile(r"<command-name>/?(.*?)</command-name>(?:.*<command-args>(.*?)</command-args>)?", re.DOTALL)
 _COMMAND_CHARACTERS_MAX = 10_000
 _OUTER_TAG = re.compile(r"\s*<([a-z-]+)>")
+
+
+class Heading(msgspec.Struct, frozen=True):
+    """What the first lines say of a session, beside its id, size and age."""
+
+    title: str | None
+    cwd: str | None
+    git_branch: str | None
+    model: str | None
+    counts: Sequence[str] = ()
 
 
 @click.command("show", cls=Command, short_help="Show the conversation of a session.")
@@ -47,14 +66,11 @@ def command(context: click.Context, session: str, at: str | None, reminders: boo
     """
     settings = settings_of(context)
     found = settings.session(session)
-    if not settings.is_json:
-        found.info()  # Asked for first, so that the log is read once for the heading and for the conversation.
-    told = found.conversation(at, reminders=reminders)
     if settings.is_json:
-        output.write_chunks(document(found, told))
+        output.write_chunks(document(found, found.conversation(at, reminders=reminders)))
     else:
         paint = Paint(is_on=settings.has_color)
-        pages = conversation_text(found, told, settings, paint)
+        pages = conversation_text(found, settings, paint, at=at, reminders=reminders)
         if no_pager or not sys.stdout.isatty():
             print_all(pages)
         else:
@@ -71,6 +87,7 @@ def print_all(pages: Iterator[str]) -> None:
     """Writes text as it comes."""
     for text in pages:
         sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def document(session: Session, told: Conversation) -> Iterator[bytes]:
@@ -88,34 +105,69 @@ def document(session: Session, told: Conversation) -> Iterator[bytes]:
     yield b"}"
 
 
-def conversation_text(session: Session, told: Conversation, settings: Settings, paint: Paint) -> Iterator[str]:
+def conversation_text(
+    session: Session, settings: Settings, paint: Paint, *, at: str | None = None, reminders: bool = False
+) -> Iterator[str]:
     """The conversation for people, a piece for each message, so that the first is seen before the last is made."""
-    yield header(session, told, settings, paint)
-    messages = told.messages
-    for at, message in enumerate(messages):
-        results = results_in(messages[at + 1]) if at + 1 < len(messages) else {}
+    if session.stat().size_bytes > LARGE_BYTES:
+        yield from large_text(session, settings, paint, at=at, reminders=reminders)
+        return
+    info = session.info()  # Asked for first, so that the log is read once for the heading and for the conversation.
+    told = session.conversation(at, reminders=reminders)
+    counts = (plural(len(told.messages), "message"), plural(info.agents, "agent") if info.agents else "")
+    yield header(session, settings, paint, Heading(info.title, info.cwd, info.git_branch, info.model, counts))
+    yield from messages_text(session, told.messages, paint)
+    yield ending(session, told, paint)
+
+
+def large_text(session: Session, settings: Settings, paint: Paint, *, at: str | None, reminders: bool) -> Iterator[str]:
+    """The same of a large session, whose first screens are made of the first rows alone, before all others are read.
+
+    Rows further on may say more of the last messages made so: those are left out of it. Should they change an earlier
+    one after all, the conversation is printed once more, and that is said.
+    """
+    chain = session.chain(at).records
+    fold = DigestFold()
+    for record in (*chain[:EARLY_ROWS], *chain[-EARLY_ROWS:], *session.names.values()):
+        fold.add(record)
+    facts = fold.digest()
+    yield header(session, settings, paint, Heading(facts.title, facts.cwd, facts.git_branch, facts.model))
+    early = conversation(chain[:EARLY_ROWS], reminders=reminders).messages
+    early = early[: max(0, len(early) - EARLY_MESSAGES_LEFT)]
+    yield from messages_text(session, early, paint)
+    told = conversation(chain, reminders=reminders)
+    if told.messages[: len(early)] != early:
+        yield f"\n{paint('Rows further on change what was printed so far. It begins again:', 'magenta')}\n"
+        early = []
+    yield from messages_text(session, told.messages, paint, start=len(early))
+    yield f"\n{paint(plural(len(told.messages), 'message'), dim=True)}\n"
+    yield ending(session, told, paint)
+
+
+def messages_text(session: Session, messages: Sequence[Message], paint: Paint, *, start: int = 0) -> Iterator[str]:
+    """The messages from `start` on, a piece for each."""
+    for at, message in enumerate(messages[start:], start + 1):
+        results = results_in(messages[at]) if at < len(messages) else {}
         if message.role == "assistant":
             yield "".join(answer(message, results, paint))
         else:
             yield "".join(prompt(session, message, paint))
-    yield ending(session, told, paint)
 
 
-def header(session: Session, told: Conversation, settings: Settings, paint: Paint) -> str:
+def header(session: Session, settings: Settings, paint: Paint, heading: Heading) -> str:
     """What session this is."""
-    info = session.info()
+    stat = session.stat()
+    age = render.age(iso_time_of(stat.modified_ns), settings.store().now())
     facts = [
-        render.line(render.home_as_tilde(info.cwd or info.project)),
-        render.line("" if info.git_branch in (None, "HEAD") else str(info.git_branch)),
-        render.line(info.model or ""),
-        plural(len(told.messages), "message"),
-        plural(info.agents, "agent") if info.agents else "",
-        render.size(info.size_bytes),
-        f"{age} ago" if (age := render.age(info.updated_at, settings.store().now())) not in ("now", "?") else "now",
+        render.line(render.home_as_tilde(heading.cwd or session.project)),
+        render.line("" if heading.git_branch in (None, "HEAD") else str(heading.git_branch)),
+        render.line(heading.model or ""),
+        *heading.counts,
+        render.size(stat.size_bytes),
+        f"{age} ago" if age not in ("now", "?") else "now",
     ]
-    title = render.line(info.title or "(no title)", 200)
     return (
-        f"{paint(title, bold=True)}\n{paint(neutral(info.id), 'cyan')}\n"
+        f"{paint(render.line(heading.title or '(no title)', 200), bold=True)}\n{paint(neutral(session.id), 'cyan')}\n"
         f"{paint(' · '.join(fact for fact in facts if fact), dim=True)}\n"
     )
 

@@ -48,5 +48,5 @@ def present(settings: Settings) -> None:
         return
     click.echo(f"\n{paint('The newest conversation', bold=True)}\n")
     warn_of_problems(settings)
-    show.print_all(show.conversation_text(last.session, last.session.conversation(), settings, paint))
+    show.print_all(show.conversation_text(last.session, settings, paint))
     click.echo(f"\n{paint('Go on with: clew --help', dim=True)}")

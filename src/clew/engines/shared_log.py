@@ -1,7 +1,7 @@
 """Appending to one log that other programs append to as well.
 
-Our own processes take turns by a lock on a side file, our own threads by `turns`: whoever is first takes along what the
-others want to append, and one flush of the disk serves all of them. A batch goes so, and a crash may come anywhere:
+Our own processes wait for each other by a lock on a side file, our own threads by `rounds`: whoever is first takes
+along what the others want to append, and one flush of the disk serves them all. An append, and where a crash may come:
 
     journal    what is to be appended, and where the log ended         (a retry finds what of it stands in the log)
     log        one write of whole lines                                (a crash keeps a prefix of them)
@@ -26,7 +26,7 @@ from clew.engines.dedupe import DedupeStore
 from clew.engines.filesystem import FileSystem, failures_of, shown_path
 from clew.engines.journal import ROWS_BYTES_MAX, Journal, Noted, written_of
 from clew.engines.known_rows import KnownRows, lines_of
-from clew.engines.turns import Turns
+from clew.engines.rounds import Rounds
 from clew.engines.whole import make_dirs, write_whole
 from clew.errors import ClewError, Conflict, StorageError
 from clew.records.codec import decode
@@ -49,7 +49,7 @@ class Names(msgspec.Struct, frozen=True):
 
 
 class Want(msgspec.Struct):
-    """One append that waits for its turn, and what came of it."""
+    """One append that waits for its round, and what came of it."""
 
     entries: Sequence[Entry]
     batch_id: str | None = None
@@ -118,13 +118,13 @@ class SharedLog:
         self.gone: int | None = None
         """The inode of the file that was deleted here last: a new one must not be taken for it."""
         self._pause = pause
-        self._turns = Turns(self._serve, gathers=is_synced)
+        self._rounds = Rounds(self._serve, gathers=is_synced)
         self._flushing = threading.Lock()
         self._is_dirty = False
 
     def append(self, want: Want) -> Appended:
-        """Waits for its turn. Raises what went wrong with this append; others of the same turn have their own."""
-        self._turns.take(want)
+        """Waits for its round. Raises what went wrong with this append; others of the same round have their own."""
+        self._rounds.take(want)
         if want.answer is None:
             raise want.error or StorageError("the append was interrupted", is_permanent=False)
         return want.answer
@@ -133,7 +133,7 @@ class SharedLog:
         try:
             with failures_of(self.names.log, "written"), held(self.fs, self.names.lock) as lock:
                 waiting = Waiting(self._pause, lambda: self.fs.now_ns(lock))
-                answers = _Turn(self, waiting).serve(wants)
+                answers = _Round(self, waiting).serve(wants)
         except ClewError as error:
             for want in wants:
                 want.error = want.error or error
@@ -155,7 +155,7 @@ class SharedLog:
             try:
                 with failures_of(self.names.log, "written"), suppress(FileNotFoundError):
                     with held(self.fs, self.names.lock) as lock:
-                        _Turn(self, Waiting(self._pause, lambda: self.fs.now_ns(lock))).serve(())
+                        _Round(self, Waiting(self._pause, lambda: self.fs.now_ns(lock))).serve(())
                     with self.fs.open_append(self.names.log, make=False) as file:
                         self.fs.sync(file)
                     self.fs.sync_dir(os.path.dirname(self.names.log))
@@ -164,8 +164,8 @@ class SharedLog:
                 raise
 
 
-class _Turn:
-    """What happens while the lock is held: the appends of one turn, one after the other, and one flush for all."""
+class _Round:
+    """What happens while the lock is held: the appends of one round, one after the other, and one flush for all."""
 
     def __init__(self, log: SharedLog, waiting: Waiting) -> None:
         self._log = log
@@ -356,7 +356,7 @@ class _Turn:
         self._stat = self._fs.size_and_time(self._opened())
         return self._stat
 
-    # The end of the turn.
+    # The end of the round.
 
     def _settle(self) -> None:
         """Flushes what was written, and writes it again where another file stands at the path by then."""
@@ -373,7 +373,7 @@ class _Turn:
             rows = [rows for _, rows in self._written]
             self._written = []
             self._open()
-            # The copy may lack rows of earlier turns too, on which these hang.
+            # The copy may lack rows of earlier rounds too, on which these hang.
             earlier, _ = self._notes_of_others()
             self._bring_back_lost([*earlier, *rows])
         raise Conflict(
@@ -442,8 +442,8 @@ class _Turn:
 
 def _groups(wants: Sequence[Want]) -> Iterator[Sequence[Want]]:
     """The appends in order, those that may be written together in one."""
-    if len(wants) == 1:
-        yield wants
+    if len(wants) <= 1:
+        yield from [wants] if wants else []
         return
     group: list[Want] = []
     size = 0

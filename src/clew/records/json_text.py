@@ -249,6 +249,24 @@ def top_level(text: bytes) -> dict[str, bytes]:
     return fields
 
 
+def items(text: bytes) -> list[bytes]:
+    """The items of an array as their bytes, at any depth below. Empty for what is no array.
+
+    The text must be one whole JSON value.
+    """
+    found: list[bytes] = []
+    at = _skip_space(text, 0)
+    if text[at : at + 1] != b"[":
+        return found
+    at = _skip_space(text, at + 1)
+    while at < len(text) and text[at : at + 1] != b"]":
+        end = _end_of_value(text, at)
+        found.append(text[at:end])
+        at = _skip_space(text, end)
+        at = _skip_space(text, at + 1) if text[at : at + 1] == b"," else at
+    return found
+
+
 def _end_of_value(text: bytes, at: int) -> int:
     """The offset behind a value that is known to be whole: counting brackets will do."""
     if text[at] not in b"[{":

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import cast
 
 import msgspec
 
-from clew.records.json_text import loads, top_level
+from clew.records.json_text import items, loads, top_level
 from clew.records.line import Line
 from clew.records.views import JsonValue, View, view_of
 
+DEEP_LEVELS_MAX = 5
+"""So many levels of a row that nests too deeply for the parser are taken apart one by one: the row, its message, the
+content, a block, the input of a call. What is too deep below that reads as U+FFFD.
+"""
+DEEP_BYTES_MAX = 1024 * 1024
+"""Of a longer row only the first level: each costs up to 0.3 s for a megabyte made for that."""
 BOM = b"\xef\xbb\xbf"
 _NO_LINE = Line(b"", 0, 0, 0)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -63,7 +70,7 @@ class Record(msgspec.Struct, gc=False, rename="camel"):
 
     def body(self) -> dict[str, JsonValue]:
         """The whole object. Bytes that are no UTF-8 read as U+FFFD, and so does what nests deeper than Python can
-        hold.
+        hold; what is around that is there.
         """
         return body_of(self.raw)
 
@@ -135,31 +142,46 @@ def body_of(raw: bytes) -> dict[str, JsonValue]:
 
 
 def _odd_json(raw: bytes) -> object:
-    text = raw.removeprefix(BOM)
     try:
-        return loads(text.decode("utf-8", "replace"))
-    except RecursionError:
-        return {name: _shallow(value) for name, value in top_level(text).items()}
+        return _peeled(raw.removeprefix(BOM), DEEP_LEVELS_MAX if len(raw) <= DEEP_BYTES_MAX else 1)
     except ValueError:
         return None
 
 
-def _shallow(value: bytes) -> object:
+def _peeled(value: bytes, levels: int) -> object:
+    """The value, of which only what nests too deeply is missing: the parser gives up on all that is around it too."""
     try:
         return loads(value.decode("utf-8", "replace"))
     except RecursionError:
-        return "\ufffd"
+        if levels == 0:
+            return "\ufffd"
+    fields = top_level(value)
+    if fields:
+        return {name: _peeled(inner, levels - 1) for name, inner in fields.items()}
+    return [_peeled(inner, levels - 1) for inner in items(value)]
 
 
 def sendable(value: JsonValue) -> JsonValue:
-    """The value with every lone surrogate as U+FFFD, as the client sends it."""
-    if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [sendable(item) for item in value]
-    if isinstance(value, dict):
-        return {sendable_text(name): sendable(item) for name, item in value.items()}
-    return value
+    """The value with every lone surrogate as U+FFFD, as the client sends it. It may nest as deeply as it likes."""
+    made: list[JsonValue] = [None]
+    todo: list[tuple[Callable[[JsonValue], None], JsonValue]] = [(partial(made.__setitem__, 0), value)]
+    while todo:
+        put, each = todo.pop()
+        if isinstance(each, str):
+            put(sendable_text(each))
+        elif isinstance(each, list):
+            row: list[JsonValue] = [None] * len(each)
+            todo.extend((partial(row.__setitem__, at), item) for at, item in enumerate(each))
+            put(row)
+        elif isinstance(each, dict):
+            # Reversed, so that of two names that become one the last counts.
+            fields: dict[str, JsonValue] = {sendable_text(name): None for name in each}
+            named = [(partial(fields.__setitem__, sendable_text(name)), item) for name, item in each.items()]
+            todo.extend(reversed(named))
+            put(fields)
+        else:
+            put(each)
+    return made[0]
 
 
 def sendable_text(text: str) -> str:

@@ -15,19 +15,27 @@ from clew.testing.conformance_base import MAIN, EngineUnderTest, content_of, lin
 from clew.testing.forks import forked, in_processes
 
 TRIES_MAX = 20
+RETRIED = 10
+"""Each so many-th append is made twice, as after an answer that was lost."""
 
 
 def entries_of(writer: int, number: int) -> list[Entry]:
-    """The lines of one append: a row that no other append has, and a line without id that says whose it is."""
+    """The lines of one append: a row that no other append has, and a line without id that says whose it is.
+
+    Appends that are made twice have rows with ids alone: between both tries a process may lose its turn for longer than
+    a log knows its batches (237 batches of others were seen in between).
+    """
     unique = (writer + 1) * 1_000_000 + number
-    of = Entry(line_of(type="mode", writer=writer, number=number))
-    return [row(unique, "x" * (number % 7) * 500), of]
+    first = row(unique, "x" * (number % 7) * 500)
+    if number % RETRIED == 0:
+        return [first, row(unique + 500_000)]
+    return [first, Entry(line_of(type="mode", writer=writer, number=number))]
 
 
 def append_all(engine: Engine, key: LogKey, writer: int, appends: int) -> None:
-    """Appends as one of several writers does; some appends are made twice, as after an answer that was lost."""
+    """Appends as one of several writers does."""
     for number in range(appends):
-        for _ in range(2 if number % 10 == 0 else 1):
+        for _ in range(2 if number % RETRIED == 0 else 1):
             _patiently(engine, key, writer, number)
 
 

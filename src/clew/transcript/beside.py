@@ -138,7 +138,7 @@ def _groups(tree: Tree, walked: list[str]) -> Iterator[_Group]:
         if calls:
             found.add_results(members)
             found.add_strays(calls, members)
-            _add_followers(tree, members)
+            _add_followers(tree, members, on_chain)
         beside = [member for member in members if member not in on_chain]
         if beside:
             answer = sorted((m for m in members if m in on_chain), key=tree.ordinals.__getitem__)
@@ -276,14 +276,38 @@ def _may_follow(record: Record) -> bool:
     return _is_of_the_client(record) or _is_result(record)
 
 
-def _add_followers(tree: Tree, members: dict[str, None]) -> None:
-    """Adds what the client itself wrote under an answer and its results."""
+def _add_followers(tree: Tree, members: dict[str, None], on_chain: set[str]) -> None:
+    """Adds what the client itself wrote under an answer and its results.
+
+    What stands beside the chain is left out where the conversation once went on below it: it belongs to what was said
+    there.
+    """
     waiting = list(members)
     while waiting:
         for child in tree.children.get(waiting.pop(), ()):
-            if child not in members and _is_of_the_client(tree.records[child]):
+            if child in members or not _is_of_the_client(tree.records[child]):
+                continue
+            if child in on_chain:
                 members[child] = None
                 waiting.append(child)
+            else:
+                members.update(dict.fromkeys(_followers(tree, child, members)))
+
+
+def _followers(tree: Tree, first: str, members: dict[str, None]) -> list[str]:
+    """A row of the client and those under it; none where another row that is no member hangs under one of them."""
+    found, seen, waiting = [], {first}, [first]
+    while waiting:
+        at = waiting.pop()
+        found.append(at)
+        for child in tree.children.get(at, ()):
+            if child in members or child in seen:
+                continue
+            if not _is_of_the_client(tree.records[child]):
+                return []
+            seen.add(child)
+            waiting.append(child)
+    return found
 
 
 def _is_of_the_client(record: Record) -> bool:

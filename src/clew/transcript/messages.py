@@ -63,18 +63,20 @@ def _given(message: Message, *, reminders: bool) -> bool:
 
 
 def _cut_reminders(block: JsonObject) -> JsonObject:
-    kind = block.get("type")
-    if kind == "text":
-        text = text_of(block, "text")
-        return {**block, "text": _without_reminders(text)} if _REMINDER in text else block
     content = block.get("content")
-    if kind != "tool_result":
-        return block
+    if block.get("type") != "tool_result":
+        return _cut_text(block)
     if isinstance(content, str):
         return {**block, "content": _without_reminders(content)} if _REMINDER in content else block
     if isinstance(content, list):
-        return {**block, "content": [_cut_reminders(part) if isinstance(part, dict) else part for part in content]}
+        # Of texts alone: results in results, which no client writes, may nest to any depth.
+        return {**block, "content": [_cut_text(part) if isinstance(part, dict) else part for part in content]}
     return block
+
+
+def _cut_text(block: JsonObject) -> JsonObject:
+    text = text_of(block) if block.get("type") == "text" else ""
+    return {**block, "text": _without_reminders(text)} if _REMINDER in text else block
 
 
 def _without_reminders(text: str) -> str:

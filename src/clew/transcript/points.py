@@ -81,7 +81,7 @@ def parse_point(text: str) -> Point:
 
 def _message_point(value: str, text: str) -> Point:
     if not value:
-        raise UsageError(f"{text!r} names no message", hint="write msg:MESSAGE_ID, as `clew show --json` gives it")
+        raise UsageError(f"{text!r} names no message", hint="write msg:ID, the message.id in the rows of an answer")
     return AtMessage(value)
 
 

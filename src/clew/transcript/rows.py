@@ -140,8 +140,8 @@ def _without_thoughts(rows: list[Row]) -> list[Row]:
 
 
 def _open_turn(rows: list[Row]) -> list[Row]:
-    """The rows at the end whose calls may stay open: the last answer, and with results among them all since the last
-    text.
+    """The rows at the end whose calls may stay open: the last answer, and where results end it all since the last
+    prompt, texts between them or not.
     """
     calling = {row.message_id for row in rows if row.calls} - {None}
     turn: list[Row] = []
@@ -151,7 +151,7 @@ def _open_turn(rows: list[Row]) -> list[Row]:
             continue
         if row.role == "user" and not row.results:
             break
-        if row.role == "assistant" and not row.calls and row.message_id not in calling:
+        if row.role == "assistant" and not row.calls and row.message_id not in calling and not has_results:
             break
         has_results = has_results or row.role == "user"
         turn.append(row)

@@ -1,7 +1,7 @@
-"""Threads that want the same thing done take turns, and whoever has the turn does it for all that wait.
+"""Threads that want the same thing done go in rounds, and whoever leads a round does it for all that wait.
 
-The turn is handed on to the one who waits longest, who takes everybody along that came meanwhile. Without that, as with
-a plain lock, mostly two of eight threads shared a turn, and so a flush of the disk: three times as many flushes.
+The lead is handed on to the one who waits longest, who takes everybody along that came meanwhile. Without that, as with
+a plain lock, mostly two of eight threads shared a round, and so a flush of the disk: three times as many flushes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 GATHER_SECONDS = 0.0001
-"""So long the turn is held back when others were about at the last one: they come right after they were answered."""
+"""So long a round is held back when others were about in the last one: they come right after they were answered."""
 
 T = TypeVar("T")
 
@@ -23,11 +23,11 @@ T = TypeVar("T")
 class _Waiting(msgspec.Struct, Generic[T], eq=False):
     want: T
     bell: threading.Lock
-    """Held until the one who waits is served, or has the turn."""
-    has_turn: bool = False
+    """Held until the one who waits is served, or leads."""
+    leads: bool = False
 
 
-class Turns(Generic[T]):
+class Rounds(Generic[T]):
     """`serve` is called with all that threads want, by one thread at a time, in the order in which they came."""
 
     def __init__(self, serve: Callable[[Sequence[T]], None], *, gathers: bool = True) -> None:
@@ -45,17 +45,17 @@ class Turns(Generic[T]):
         mine = _Waiting(want, bell)
         with self._guard:
             self._queue.append(mine)
-            mine.has_turn, self._is_taken = not self._is_taken, True
-        if not mine.has_turn:
+            mine.leads, self._is_taken = not self._is_taken, True
+        if not mine.leads:
             try:
                 bell.acquire()
             except BaseException:
                 self._give_up(mine)
                 raise
-        if mine.has_turn:
-            self._take_turn()
+        if mine.leads:
+            self._lead()
 
-    def _take_turn(self) -> None:
+    def _lead(self) -> None:
         served: list[_Waiting[T]] = []
         try:
             if self._gathers and self._size > len(self._queue):
@@ -74,7 +74,7 @@ class Turns(Generic[T]):
     def _hand_on(self) -> None:
         self._is_taken = bool(self._queue)
         if self._queue:
-            self._queue[0].has_turn = True
+            self._queue[0].leads = True
             self._queue[0].bell.release()
 
     def _give_up(self, mine: _Waiting[T]) -> None:
@@ -82,5 +82,5 @@ class Turns(Generic[T]):
         with self._guard:
             if mine in self._queue:
                 self._queue.remove(mine)
-                if mine.has_turn:
+                if mine.leads:
                     self._hand_on()

@@ -1,4 +1,4 @@
-"""Threads take turns: each want is served once, in order, and nobody waits for one who has given up."""
+"""Threads go in rounds: each want is served once, in order, and nobody waits for one who has given up."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from clew.engines.turns import Turns
+from clew.engines.rounds import Rounds
 
 SECONDS_MAX = 30
 
 
 class Served:
-    """Serves by noting; the first turn lasts until it is told to end."""
+    """Serves by noting; the first round lasts until it is told to end."""
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
         self.is_begun = threading.Event()
         self.may_end = threading.Event()
-        self.turns: Turns[int] = Turns(self.serve)
+        self.rounds: Rounds[int] = Rounds(self.serve)
 
     def serve(self, wants: Sequence[int]) -> None:
         self.groups.append([*wants])
@@ -28,21 +28,21 @@ class Served:
             assert self.may_end.wait(SECONDS_MAX)
 
     def begin(self, want: int) -> threading.Thread:
-        thread = threading.Thread(target=self.turns.take, args=(want,))
+        thread = threading.Thread(target=self.rounds.take, args=(want,))
         thread.start()
         return thread
 
     def wait_for(self, count: int) -> None:
-        """Until so many wait for a turn."""
+        """Until so many wait for a round."""
         deadline = threading.Event()
         for _ in range(SECONDS_MAX * 1000):
-            if len(self.turns._queue) == count:
+            if len(self.rounds._queue) == count:
                 return
             deadline.wait(0.001)
-        raise AssertionError(f"{len(self.turns._queue)} wait, not {count}")
+        raise AssertionError(f"{len(self.rounds._queue)} wait, not {count}")
 
 
-def test_all_that_wait_are_served_in_one_turn_in_the_order_in_which_they_came() -> None:
+def test_all_that_wait_are_served_in_one_round_in_the_order_in_which_they_came() -> None:
     served = Served()
     threads = [served.begin(0)]
     assert served.is_begun.wait(SECONDS_MAX)
@@ -61,7 +61,7 @@ def test_every_want_of_many_threads_is_served_once() -> None:
 
     def work(number: int) -> None:
         for each in range(100):
-            served.turns.take(number * 100 + each)
+            served.rounds.take(number * 100 + each)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -75,7 +75,7 @@ def test_every_want_of_many_threads_is_served_once() -> None:
         assert mine == sorted(mine)
 
 
-def test_a_failure_is_raised_where_it_happened_and_the_next_has_its_turn() -> None:
+def test_a_failure_is_raised_where_it_happened_and_the_next_is_served() -> None:
     groups: list[list[int]] = []
 
     def serve(wants: Sequence[int]) -> None:
@@ -83,15 +83,15 @@ def test_a_failure_is_raised_where_it_happened_and_the_next_has_its_turn() -> No
         if len(groups) == 1:
             raise KeyboardInterrupt
 
-    turns = Turns(serve)
+    rounds = Rounds(serve)
     with pytest.raises(KeyboardInterrupt):
-        turns.take(1)
-    turns.take(2)
+        rounds.take(1)
+    rounds.take(2)
     assert groups == [[1], [2]]
 
 
 def test_one_who_gives_up_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupted while it waits: before it has the turn, and when the turn was just handed to it."""
+    """Interrupted while it waits: before it leads, and when the lead was just handed to it."""
     served = Served()
     first = served.begin(0)
     assert served.is_begun.wait(SECONDS_MAX)
@@ -106,15 +106,15 @@ def test_one_who_gives_up_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) 
             self.count += 1
             if self.count == 2:
                 served.may_end.set()
-                first.join(SECONDS_MAX)  # It hands its turn to the one who waits here.
+                first.join(SECONDS_MAX)  # It hands the lead to the one who waits here.
                 raise KeyboardInterrupt
 
         def release(self) -> None:
             pass
 
     with monkeypatch.context() as patch:
-        patch.setattr("clew.engines.turns.threading.Lock", Interrupted)
+        patch.setattr("clew.engines.rounds.threading.Lock", Interrupted)
         with pytest.raises(KeyboardInterrupt):
-            served.turns.take(1)
-    served.turns.take(2)
+            served.rounds.take(1)
+    served.rounds.take(2)
     assert served.groups == [[0], [2]]
