@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import clew
+from clew.engines.contract import Entry
 from clew.engines.files import FilesEngine
 from clew.operations.operation import State
 from clew_calls import Run
@@ -121,7 +122,7 @@ def test_undo_of_an_empty_name_is_not_the_newest(run: Run) -> None:
 
 def test_undo_of_what_is_in_the_way_changes_nothing_and_says_what_to_do(run: Run, engine: FilesEngine) -> None:
     run("delete", ONE)
-    fill(engine, 1)
+    engine.append(fill(engine, 1), [Entry(b'{"type":"tag","tag":"another"}')])
     before = contents(engine)
     done = run("undo", "--json")
     assert done.code == 6

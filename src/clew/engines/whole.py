@@ -191,7 +191,7 @@ def _move_far(fs: FileSystem, source: str, target: str) -> None:
 
 
 def is_rest_of(fs: FileSystem, path: str, other: str) -> bool:
-    """Whether every file at and below a path stands, with the same bytes, in the same place of the other one.
+    """Whether every file at and below a path stands, with the same bytes and time, in the same place of the other one.
 
     A crash between the two halves of a far move leaves this: the target whole, the source whole or partly removed.
     """
@@ -212,8 +212,9 @@ def is_rest_of(fs: FileSystem, path: str, other: str) -> bool:
 
 def _has_same_bytes(fs: FileSystem, path: str, other: str) -> bool:
     try:
-        size = fs.stat(path).st_size
-        if fs.stat(other).st_size != size:
+        here, there = fs.stat(path), fs.stat(other)
+        size = here.st_size
+        if (there.st_size, there.st_mtime_ns) != (size, here.st_mtime_ns):
             return False
         with fs.open(path) as one, fs.open(other) as two:
             pairs = zip(chunks_of(one, 0, size, CHUNK_BYTES), chunks_of(two, 0, size, CHUNK_BYTES), strict=True)
