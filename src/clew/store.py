@@ -195,7 +195,7 @@ class Store:
         """The store as agents of the Claude Agent SDK take it: `ClaudeAgentOptions(session_store=store.claude())`."""
         from clew.adapters.claude_agent_sdk import ClaudeSessionStore
 
-        return ClaudeSessionStore(self.engine)
+        return ClaudeSessionStore(self.engine, take_away=self._take_away)
 
     def close(self) -> None:
         """Flushes, and lets go of files and connections. Calling it again does nothing."""
@@ -392,6 +392,9 @@ class Store:
         found = [each if isinstance(each, Session) else self.session(each) for each in sessions]
         named = [(self._own(each).key, _title_of(each)) for each in found]
         return self.operation_log.run("delete", lambda: planned(self.engine, named, even_live=even_live))
+
+    def _take_away(self, key: LogKey) -> None:
+        self.delete(self._session(key), even_live=True)
 
     def _own(self, session: Session) -> Session:
         where = shown_path(session.where)

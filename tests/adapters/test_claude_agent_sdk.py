@@ -573,6 +573,21 @@ def test_deleting_a_session_takes_its_sublogs_and_blobs_and_nothing_else(engine:
     assert run(store.list_subkeys({"project_key": "proj", "session_id": SESSION})) == []
 
 
+def test_a_session_that_was_deleted_comes_back_with_all_that_belongs_to_it(engine: Engine) -> None:
+    whole = store_on(engine)
+    store = whole.claude()
+    for key in (MAIN, AGENT):
+        run(store.append(key, [row(1)]))
+    engine.put(BlobKey("proj", SESSION, "tool result", "tool-results/a.txt"), [b"large"])
+    run(store.delete(MAIN))
+    (operation,) = whole.operations()
+    assert (operation.kind, operation.sessions) == ("delete", 1)
+    whole.undo()
+    assert [run(store.load(key)) for key in (MAIN, AGENT)] == [[row(1)], [row(1)]]
+    assert len(engine.blobs(LOG)) == 1
+    assert [entry["session_id"] for entry in run(store.list_session_summaries("proj"))] == [SESSION]
+
+
 def test_deleting_a_sublog_takes_that_one_alone(store: ClaudeSessionStore) -> None:
     for key in (MAIN, AGENT, {**MAIN, "subpath": "subagents/agent-b2"}):
         run(store.append(cast(SessionKey, key), [row(1)]))

@@ -116,11 +116,19 @@ class ClaudeSessionStore:
 
     The work is done in threads, so a slow disk holds up no event loop. Errors are those of `clew.errors`; the SDK tries
     a failed append again, and then tells of it in a `MirrorErrorMessage`. `new_id` names batches: no two may have the
-    same name, also those of other processes.
+    same name, also those of other processes. `take_away` deletes a session so that it can come back; without it a
+    session is deleted for good.
     """
 
-    def __init__(self, engine: Engine, *, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        new_id: Callable[[], str] | None = None,
+        take_away: Callable[[LogKey], None] | None = None,
+    ) -> None:
         self._engine = engine
+        self._take_away = take_away
         self._new_id = new_id or (lambda: str(uuid4()))
         self._calls = InOrder()
         self._summaries = Summaries(engine)
@@ -170,7 +178,9 @@ class ClaudeSessionStore:
         return await _in_thread(lambda: self._sum_up(project))
 
     async def delete(self, key: SessionKey) -> None:
-        """Removes a log for good; a main log takes its sublogs and blobs along. Nothing there: nothing happens."""
+        """Removes a log; a main log takes its sublogs and blobs along, and as a session of a `Store` goes to the trash.
+        Nothing there: nothing happens.
+        """
         log = _log_key(key)
         call = self._calls.put(log, lambda: self._delete(log))
         try:
@@ -289,6 +299,10 @@ class ClaudeSessionStore:
         return found
 
     def _delete(self, log: LogKey) -> None:
+        if self._take_away is not None and not log.subpath and self._engine.stat(log) is not None:
+            self._take_away(log)
+            self._summaries.forget(log)
+            return
         self._engine.delete(log)
         if log.subpath:
             self._engine.delete_blob(_meta_key(log))
