@@ -16,13 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import clew
-from clew import Conflict, FilesEngine, NotFound, Record, Session, Store, UsageError
+from clew import Conflict, FilesEngine, NotFound, Record, Session, StorageError, Store, UsageError
 from clew.engines.contract import Entry, LogKey
 from clew.engines.memory import MemoryEngine
 from clew.engines.wrap.base import Wrapper
+from clew.engines.wrap.faulty import Fault, Faulty, at
 from clew.records.codec import decode
 from clew.records.line import Line
-from clew.session_writer import IS_LIVE, WINDOW_BYTES
+from clew.session_writer import IS_LIVE, WINDOW_BYTES, _Ask
 from clew.writing import LOST_SIDECHAIN
 from stores import ENGINES, numbered, store_on, ticking
 
@@ -450,6 +451,44 @@ def test_threads_that_share_a_session_lose_nothing(store: Store, tmp_path: Path)
     for name in range(4):
         own = [row["content"] for row in texts if isinstance(row, dict) and str(row["content"]).startswith(f"{name}-")]
         assert own == [f"{name}-{number}" for number in range(20)]
+
+
+def asks(session: Session, *told: list[dict[str, Any]]) -> list[_Ask]:
+    """One round with what several threads want to say, as when they waited for it together."""
+    found = [_Ask(each) for each in told]
+    session._open_writer()._serve(found)
+    return found
+
+
+def test_what_threads_say_together_is_one_append_and_each_has_its_answer(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    talk(session)
+    before = len(rows(session))
+    first, second, third = asks(session, [user("five"), assistant("six")], [assistant("seven")], [user("eight")])
+    said_now = said(store.session(session.id))
+    assert said_now == [*TALK, ("user", "five"), ("assistant", "six"), ("assistant", "seven"), ("user", "eight")]
+    answers = [each.written for each in (first, second, third) if each.written]
+    chain = [record.uuid for record in store.session(session.id).chain().records]
+    assert [uuid for answer in answers for uuid in answer.uuids] == chain[-4:]
+    assert [len(answer.uuids) for answer in answers] == [2, 1, 1]
+    assert sum(answer.written for answer in answers) == len(rows(session)) - before
+
+
+def test_one_that_is_refused_keeps_nobody_else_from_being_written(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    good, bad, other = asks(session, [user("one")], [{"role": "system", "content": "no"}], [assistant("two")])
+    assert isinstance(bad.error, UsageError)
+    assert (bad.written, good.error, other.error) == (None, None, None)
+    assert said(store.session(session.id)) == [("user", "one"), ("assistant", "two")]
+
+
+def test_what_fails_for_all_that_say_it_together_is_told_to_all(tmp_path: Path) -> None:
+    store = Store(Faulty(MemoryEngine(clock=ticking()), at(Fault("append", 1, "before"))), clock=ticking())
+    session = store.create(tmp_path)
+    found = asks(session, [user("one")], [user("two")])
+    assert all(isinstance(each.error, StorageError) and each.written is None for each in found)
+    assert session.append(user("three")).written
+    assert said(session) == [("user", "three")]
 
 
 def test_sessions_of_several_threads_make_one_conversation(store: Store, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ A row that hangs on the head is appended only if the log is still as it was look
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, cast
 from uuid import NAMESPACE_OID, uuid5
@@ -20,10 +21,11 @@ from msgspec import UNSET, UnsetType
 
 from clew.engines.contract import Appended, BlobKey, Entry, LogKey
 from clew.engines.filesystem import shown_path
-from clew.errors import Conflict, NotFound, UsageError
+from clew.engines.rounds import Rounds
+from clew.errors import ClewError, Conflict, NotFound, StorageError, UsageError
 from clew.layouts.claude import Kind, flat_meta
 from clew.records.compact import compact
-from clew.records.envelope import Given, Origin, Said
+from clew.records.envelope import Given, Origin, Said, is_message
 from clew.records.own import NOTE_TYPE
 from clew.records.views import JsonObject
 from clew.writing import Planned, Stamps, Standing, head_record, parted, planned, written
@@ -72,14 +74,25 @@ class _Known(msgspec.Struct):
     """Of each type in `SAID_AGAIN` the last row, and how many bytes from its beginning to the end of the log."""
 
 
+class _Ask(msgspec.Struct, eq=False):
+    """Messages that a thread wants to append at the head, and what came of it."""
+
+    said: Sequence[Said]
+    written: Written | None = None
+    error: ClewError | None = None
+
+
 class SessionWriter:
-    """Appends to a log and to those of its subagents. Threads may share it: they take turns."""
+    """Appends to a log and to those of its subagents. Threads may share it: messages that come together are appended
+    together.
+    """
 
     def __init__(self, session: Session, makers: Makers, origin: Origin) -> None:
         self._session = session
         self._makers = makers
         self._origin = origin
         self._lock = RLock()
+        self._rounds = Rounds(self._serve, gathers=session.engine.capabilities.is_durable)
         self._known: _Known | None = None
         self._was_there = False
         self._agents: dict[str, SessionWriter] = {}
@@ -88,6 +101,45 @@ class SessionWriter:
         self, said: Sequence[Said], *, parent: str | UnsetType | None = UNSET, batch_id: str | None = None
     ) -> Written:
         """Appends the things in order. See `Session.append_many`."""
+        if batch_id is None and isinstance(parent, UnsetType) and said and all(map(is_message, said)):
+            ask = _Ask(said)
+            self._rounds.take(ask)
+            if ask.written is None:
+                raise ask.error or StorageError("the append was interrupted", is_permanent=False)
+            return ask.written
+        return self._append_all(said, parent, batch_id)
+
+    def _serve(self, asks: Sequence[_Ask]) -> None:
+        """Messages of several threads, one after the other in one append, so that one flush of the disk serves all."""
+        with self._lock:
+            if len(asks) > 1 and self._append_together(asks):
+                return
+            for ask in asks:
+                try:
+                    ask.written = self._append_all(ask.said, UNSET, None)
+                except ClewError as error:
+                    ask.error = error
+
+    def _append_together(self, asks: Sequence[_Ask]) -> bool:
+        """False, and nothing is done, where one of them is to be refused."""
+        said = [each for ask in asks for each in ask.said]
+        try:
+            done = self._append_all(said, UNSET, None)
+        except UsageError:
+            return False
+        except ClewError as error:
+            for ask in asks:
+                ask.error = error
+            return True
+        uuids, left = iter(done.uuids), done.written - len(said)
+        for ask in asks:
+            own = tuple(islice(uuids, len(ask.said)))
+            # The head record behind them all counts as the last one's.
+            count = len(own) + (left if ask is asks[-1] else 0)
+            ask.written = msgspec.structs.replace(done, uuids=own, written=count)
+        return True
+
+    def _append_all(self, said: Sequence[Said], parent: str | UnsetType | None, batch_id: str | None) -> Written:
         with self._lock:
             parts, notes = parted(said)
             if len(parts) > 1:
