@@ -11,7 +11,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
+import clew
 from benchmarks.harness import Bench, Goal, Measured
 from clew.engines.contract import Engine, Entry, LogKey
 from clew.engines.files import FilesEngine
@@ -24,6 +26,7 @@ TEXT = "The cookie is set on another domain, so the browser drops it. " * 10
 GOAL = Goal(1 / 0.8, of_ratio=True)
 """80 % of the speed of the baseline."""
 
+T = TypeVar("T")
 sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -31,6 +34,27 @@ def measure(bench: Bench) -> Iterator[Measured]:
     """One thread, threads that share a log, and batches."""
     appending = Appending(bench.place / "appending", FilesEngine(bench.place / "appending" / "config"))
     yield from appending.measured(bench, "append", singles=bench.appends, batches=bench.appends)
+    yield talking(bench, appending)
+
+
+def talking(bench: Bench, appending: Appending) -> Measured:
+    """Messages by threads that share one session, envelopes and head records included."""
+    store = clew.open(bench.place / "appending" / "config")
+    works = [range(bench.appends // THREADS)] * THREADS
+
+    def ours() -> None:
+        session = store.create(bench.place)
+
+        def work(numbers: range) -> None:
+            for number in numbers:
+                session.append({"role": "assistant" if number % 2 else "user", "content": TEXT})
+
+        _at_once(work, works)
+
+    rows = [appending.rows(bench.appends)]
+    taken = bench.seconds(ours=ours, raw=lambda: appending.raw(rows))
+    what = f"{bench.appends} messages, Session.append, {THREADS} threads on one session"
+    return Measured(what, taken["ours"], taken["raw"], "write + fsync, 1 thread", GOAL)
 
 
 class Appending:
@@ -44,7 +68,7 @@ class Appending:
 
     def measured(self, bench: Bench, what: str, *, singles: int, batches: int) -> Iterator[Measured]:
         """`singles` rows one by one, by one thread and by eight; `batches` times 100 rows in one append."""
-        alone, shared = [self._rows(singles)], [self._rows(singles // THREADS) for _ in range(THREADS)]
+        alone, shared = [self.rows(singles)], [self.rows(singles // THREADS) for _ in range(THREADS)]
         taken = bench.seconds(
             ours=lambda: self.ours(alone),
             raw=lambda: self.raw(alone),
@@ -56,7 +80,7 @@ class Appending:
         threads = f"{told}, {THREADS} threads on one log"
         yield Measured(threads, taken["ours_shared"], taken["raw"], "write + fsync, 1 thread", GOAL)
         yield Measured(threads, taken["ours_shared"], taken["raw_shared"], f"the same with {THREADS} threads")
-        many = [self._rows(batches, 100)]
+        many = [self.rows(batches, 100)]
         taken = bench.seconds(ours=lambda: self.ours(many), raw=lambda: self.raw(many))
         yield Measured(f"{batches} batches of 100 rows, {what} + fsync each", taken["ours"], taken["raw"],
                        "write + fsync", GOAL)  # fmt: skip
@@ -84,7 +108,8 @@ class Appending:
 
         _at_once(work, works)
 
-    def _rows(self, times: int, size: int = 1) -> list[list[Entry]]:
+    def rows(self, times: int, size: int = 1) -> list[list[Entry]]:
+        """So many batches of so many rows."""
         return [[self._row() for _ in range(size)] for _ in range(times)]
 
     def _row(self) -> Entry:
@@ -92,7 +117,7 @@ class Appending:
         return Entry(compact(user(TEXT, uuid=uuid, parent=None)), uuid)
 
 
-def _at_once(work: Callable[[Sequence[Sequence[Entry]]], None], works: Sequence[Sequence[Sequence[Entry]]]) -> None:
+def _at_once(work: Callable[[T], None], works: Sequence[T]) -> None:
     if len(works) == 1:
         work(works[0])
         return
