@@ -66,8 +66,6 @@ class Planned(msgspec.Struct, frozen=True):
     is_metadata: bool
     stands_on_head: bool
     """Whether a row was hung on the head, so that a head which has moved makes the plan void."""
-    prompt: str | None
-    """The last prompt among them, as lists show it."""
 
 
 def parted(said: Sequence[Said]) -> tuple[dict[str | None, list[int]], tuple[str, ...]]:
@@ -187,7 +185,7 @@ class _Plan:
         if self._has_moved and not self._standing.is_agents and (self._is_branch or prompt is not None):
             self._entries.append(Entry(compact(head_record(head, prompt, self._standing.origin.session))))
         stands_on_head = is_at_head and self._used_parent
-        return Planned(tuple(self._entries), tuple(self._uuids), head, is_metadata, stands_on_head, prompt)
+        return Planned(tuple(self._entries), tuple(self._uuids), head, is_metadata, stands_on_head)
 
 
 def head_record(leaf: str | None, prompt: str | None, session: str) -> JsonObject:

@@ -309,9 +309,9 @@ DEEP = "/home/me/" + "long-directory-name/" * 12 + "end"
 
 def test_the_project_of_a_directory_is_the_folder_of_its_key(config: Config) -> None:
     config.session(KEYS.key("/home/me/a_b"), A, row(A, cwd="/somewhere/else"))
-    assert config.engine.project_for("/home/me/a_b", KEYS) == "-home-me-a-b"
-    assert config.engine.project_for("/home/me/a-b", KEYS) == "-home-me-a-b"
-    assert config.engine.project_for("/home/me/a", KEYS) is None
+    assert config.engine.projects_for("/home/me/a_b", KEYS) == ["-home-me-a-b"]
+    assert config.engine.projects_for("/home/me/a-b", KEYS) == ["-home-me-a-b"]
+    assert config.engine.projects_for("/home/me/a", KEYS) == []
 
 
 def test_a_long_key_with_another_suffix_counts_when_its_rows_vouch_for_it(config: Config) -> None:
@@ -320,12 +320,11 @@ def test_a_long_key_with_another_suffix_counts_when_its_rows_vouch_for_it(config
     impostor = own[:200] + "-another"
     config.session(impostor, A, row(A, cwd=DEEP + "/deeper"))
     config.put(f"projects/{own[:200]}-empty/notes.txt")
-    assert config.engine.project_for(DEEP, KEYS) is None
+    assert config.engine.projects_for(DEEP, KEYS) == []
     config.session(other, B, row(B, cwd=DEEP))
-    assert config.engine.project_for(DEEP, KEYS) == other
+    assert config.engine.projects_for(DEEP, KEYS) == [other]
     config.session(own, C)
     assert config.engine.projects_for(DEEP, KEYS) == [own, other]
-    assert config.engine.project_for(DEEP, KEYS) == own
 
 
 def test_a_log_named_by_its_path_is_read_where_it_lies(config: Config, tmp_path: Path) -> None:

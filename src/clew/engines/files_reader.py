@@ -377,10 +377,6 @@ class FilesReader(Engine):
                 found.append(folder)
         return found
 
-    def project_for(self, cwd: str, keys: KeyStrategy) -> str | None:
-        """The folder that holds the sessions of a directory, or None when there is none yet."""
-        return next(iter(self.projects_for(cwd, keys)), None)
-
     @classmethod
     def for_file(cls, path: Path, *, fs: FileSystem | None = None) -> tuple[Self, LogKey]:
         """An engine and a key for a log that was named by its path, wherever it lies.
