@@ -21,14 +21,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "clew"
 
 PARTS = (
-    "errors", "records", "transcript", "layouts", "engines", "operations", "copying", "index", "store", "resume",
-    "checkpoints", "share", "manager", "adapters", "defaults",
+    "errors", "records", "transcript", "layouts", "engines", "operations", "copying", "index", "forks", "store",
+    "resume", "checkpoints", "share", "manager", "adapters", "defaults",
 )  # fmt: skip
 """From the ground up: a part imports itself and what stands before it."""
 FRONT_ENDS = ("cli", "mcp", "web")
 """Stand on all parts and know nothing of each other."""
 SAME_PART = {
-    "session": "store", "session_writer": "store", "writing": "store", "watching": "store",
+    "session": "store", "session_reader": "store", "session_writer": "store", "writing": "store", "watching": "store",
+    "loading": "store",
     "copying_plan": "copying", "__main__": "cli",
 }  # fmt: skip
 

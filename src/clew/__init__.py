@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from clew.engines.files import FilesEngine
     from clew.errors import Ambiguous, Busy, ClewError, Conflict, DamagedData, NotFound, StorageError, UsageError
     from clew.layouts.keys import ClaudeKeys, DigestKeys, GitRootKeys
+    from clew.loading import ClientIndex, IndexBuilder, Loaded, Maps
     from clew.operations.operation import Operation
     from clew.records.codec import decode, decode_lines, encode
     from clew.records.line import Line
     from clew.records.record import Malformed, Record
     from clew.session import Session, SessionInfo, Transcript
     from clew.session_writer import Written
-    from clew.store import ClientIndex, IndexBuilder, Loaded, Maps, Store
+    from clew.store import Store
     from clew.transcript.chain import Chain
     from clew.transcript.head import Head
     from clew.transcript.message import Message
@@ -90,9 +91,10 @@ _HOMES = {
     "clew.records.codec": ("decode", "decode_lines", "encode"),
     "clew.records.line": ("Line",),
     "clew.records.record": ("Malformed", "Record"),
+    "clew.loading": ("ClientIndex", "IndexBuilder", "Loaded", "Maps"),
     "clew.session": ("Session", "SessionInfo", "Transcript"),
     "clew.session_writer": ("Written",),
-    "clew.store": ("ClientIndex", "IndexBuilder", "Loaded", "Maps", "Store"),
+    "clew.store": ("Store",),
     "clew.transcript.chain": ("Chain",),
     "clew.transcript.head": ("Head",),
     "clew.transcript.message": ("Message",),

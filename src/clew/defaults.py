@@ -20,7 +20,8 @@ from clew.engines.filesystem import FileSystem, OsFileSystem
 from clew.engines.memory import MemoryEngine
 from clew.errors import UsageError
 from clew.layouts.keys import KeyStrategy
-from clew.store import Clock, IndexBuilder, Store
+from clew.loading import IndexBuilder
+from clew.store import Clock, Store
 
 if TYPE_CHECKING:
     from clew.engines.wrap.remote import RemoteWriter

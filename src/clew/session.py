@@ -7,25 +7,26 @@ the log, which is kept until `refresh` is called, or something is appended here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Event
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, small_blob
 from clew.engines.filesystem import shown_path
-from clew.errors import Conflict, NotFound, UsageError
+from clew.errors import NotFound, UsageError
 from clew.layouts.claude import Kind, flat_meta, is_flat
-from clew.records.codec import REASON_OPEN, decode_lines
+from clew.records.codec import decode_lines
 from clew.records.envelope import Given, Origin, Said
 from clew.records.line import Line
 from clew.records.record import Malformed, Record, Row, body_of, records_in
 from clew.records.views import view_of
 from clew.records.workflow import AgentMetadata
-from clew.session_writer import SAID_AGAIN, Makers, SessionWriter, Written, agent_key
+from clew.session_reader import Loaded, grown, read
+from clew.session_writer import Makers, SessionWriter, Written, agent_key
 from clew.transcript.chain import Chain, chain_to
 from clew.transcript.digest import Digest, DigestFold
 from clew.transcript.head import Head, find_head
@@ -36,8 +37,8 @@ from clew.transcript.points import Point, chain_at, cut, parse_point
 from clew.transcript.tree import Tree
 from clew.watching import new_records
 
-TAIL_BYTES = 4096
-"""So many bytes before the old end must still be there for `refresh` to believe that a log only grew."""
+if TYPE_CHECKING:
+    from clew.operations.log import Operations
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,25 +94,24 @@ class Transcript(msgspec.Struct, frozen=True):
         return conversation(self.chain.records, reminders=reminders).messages
 
 
-class _Loaded(msgspec.Struct):
-    """What is kept of a log that was read, and what has to hold for reading on where it ended."""
+class Home(Protocol):
+    """What a session asks of the store that it came from."""
 
-    stat: LogStat
-    tree: Tree = msgspec.field(default_factory=Tree)
-    fold: DigestFold | None = None
-    """Only where somebody asked for the digest: it takes half as long as reading."""
-    malformed: list[Malformed] = []
-    last: Row | None = None
-    """The last row, blank ones included: the log is read on behind it."""
-    names: dict[str, Record] = {}
-    """The last title, tag and head record, by type."""
+    def describe_session(self, session: Session) -> SessionInfo:
+        """The row of a list."""
+
+    def makers(self) -> Makers:
+        """What new rows are made with."""
+
+    def operations_on(self, engine: Engine) -> Operations:
+        """The log of operations of the place that a session is in."""
 
 
 class Session:
     """A main log, or the log of one of its subagents, with what belongs to it.
 
     The log is read on first use and kept; another program may append meanwhile, and `refresh` takes that in. Threads
-    may share it to append and flush, and must not share it to read. `describe` makes the row of a list; a store passes
+    may share it to append and flush, and must not share it to read. `home` makes the row of a list; a store passes
     its own, which remembers. `makers` is what new rows are made with, and `origin` what they say of a new session.
     """
 
@@ -120,19 +120,17 @@ class Session:
         engine: Engine,
         key: LogKey,
         *,
-        describe: Callable[[Session], SessionInfo] | None = None,
-        makers: Makers | None = None,
+        home: Home | None = None,
         origin: Origin | None = None,
     ) -> None:
         self.engine = engine
         self.key = key
-        self._describe = describe
-        self._makers = makers
+        self._home = home
         self._origin = origin
         self._writer: SessionWriter | None = None
         self._is_behind = False
         self._is_closed = False
-        self._loaded: _Loaded | None = None
+        self._loaded: Loaded | None = None
         self._links: Links | None = None
         self._head: Head | None = None
         self._conversation: Conversation | None = None
@@ -170,10 +168,8 @@ class Session:
         return found
 
     def info(self) -> SessionInfo:
-        """Its row of a list. Raises `TypeError` when nobody passed `describe`; a session of a store has one."""
-        if self._describe is None:
-            raise TypeError("this session was made without describe=; get it from a Store")
-        return self._describe(self)
+        """Its row of a list."""
+        return self._at_home().describe_session(self)
 
     # Streaming.
 
@@ -362,11 +358,18 @@ class Session:
     def _open_writer(self) -> SessionWriter:
         if self._is_closed:
             raise UsageError(f"the session {self.id} was closed", hint="get it from the store once more")
-        if self._makers is None:
-            raise UsageError("this session was made for reading only", hint="get it from a Store")
         if self._writer is None:
-            self._writer = SessionWriter(self, self._makers, self._origin or Origin(self.key.session))
+            self._writer = SessionWriter(self, self._at_home().makers(), self._origin or Origin(self.key.session))
         return self._writer
+
+    def _at_home(self) -> Home:
+        if self._home is None:
+            raise UsageError("this session was made for reading only", hint="get it from a Store")
+        return self._home
+
+    # Names and marks.
+
+    # Branches.
 
     # What the writer asks.
 
@@ -394,14 +397,14 @@ class Session:
         """The subagent of that id, whether it has a log already or not."""
         key = agent_key(self.key.main, agent)
         origin = Origin(self.key.session) if self._origin is None else self._origin
-        return Session(self.engine, key, describe=self._describe, makers=self._makers, origin=origin)
+        return Session(self.engine, key, home=self._home, origin=origin)
 
     def agents(self) -> list[Session]:
         """Its subagents, by key: those in its folder, and those of older clients beside it. A subagent has none."""
         if self.is_agent:
             return []
         keys = [stat.key for stat in self.engine.list_sub(self.key)]
-        return [Session(self.engine, key, describe=self._describe) for key in keys if is_agent_log(key)]
+        return [Session(self.engine, key, home=self._home) for key in keys if is_agent_log(key)]
 
     @property
     def meta(self) -> AgentMetadata | None:
@@ -437,10 +440,10 @@ class Session:
         if now.revision == known.stat.revision:
             return False
         self._forget()
-        self._loaded = self._grown(known, now) or self._read(None if known.fold is None else DigestFold())
+        self._loaded = grown(self.engine, known, now) or self._read(None if known.fold is None else DigestFold())
         return True
 
-    def _load(self) -> _Loaded:
+    def _load(self) -> Loaded:
         if self._is_behind:
             self.refresh()
         if self._loaded is None:
@@ -455,96 +458,13 @@ class Session:
     def _forget(self) -> None:
         self._loaded = self._links = self._head = self._conversation = None
 
-    def _read(self, fold: DigestFold | None = None) -> _Loaded:
-        loaded = _Loaded(self._stat_or_new(), fold=fold)
-        if loaded.stat.revision:
-            _take(loaded, self.rows())
-        return loaded
-
-    def _grown(self, known: _Loaded, now: LogStat) -> _Loaded | None:
-        """What was known and what was appended since, or None when the log has to be read again."""
-        last = known.last
-        if last is None or not _is_same_file(known.stat, now) or now.size_bytes <= _end(last):
-            return None
-        if any(row.reason == REASON_OPEN for row in known.malformed) or not self._still_ends_in(last.line):
-            # An open record at the end may be completed by lines that come later.
-            return None
-        is_settled = last.line.is_terminated
-        try:
-            lines = self.engine.read(self.key, start=_end(last) if is_settled else last.line.position)
-            if not is_settled and not isinstance(last, Malformed):
-                # Whole but for its newline, which the next writer puts there first.
-                if next(lines, last.line).data not in (last.line.data + b"\n", last.line.data + b"\r\n"):
-                    return None
-            elif not is_settled:
-                if isinstance(last, Malformed) and last.loaded:
-                    return None
-                known.malformed.pop()
-            known.stat = now
-            _take(known, decode_lines(_numbered(lines, last.line)))
-        except Conflict:
-            return None
-        return known
-
-    def _still_ends_in(self, line: Line) -> bool:
-        size = min(TAIL_BYTES, len(line.data))
-        try:
-            found = b"".join(self.engine.read_range(self.key, position=line.position + line.size - size, size=size))
-        except Conflict:
-            return False
-        return found == line.data[len(line.data) - size :]
+    def _read(self, fold: DigestFold | None = None) -> Loaded:
+        return read(self.engine, self._stat_or_new(), fold)
 
 
 def is_agent_log(key: LogKey) -> bool:
     """Whether a sublog holds what a subagent said; journals and the like do not."""
     return key.subpath.rpartition("/")[2].startswith("agent-")
-
-
-_NAMES = frozenset(SAID_AGAIN)
-
-
-def _ignore(record: Record) -> None:
-    """In place of a fold that nobody asked for."""
-
-
-def _take(loaded: _Loaded, rows: Iterator[Row]) -> None:
-    """Adds rows to what is loaded, in one pass and without holding those that are no part of the tree."""
-    fold = _ignore if loaded.fold is None else loaded.fold.add
-    names = loaded.names
-
-    def watched() -> Iterator[Record]:
-        row = loaded.last
-        for row in rows:
-            if isinstance(row, Record):
-                fold(row)
-                if row.type in _NAMES:
-                    names[row.type] = row
-                yield row
-            elif isinstance(row, Malformed):
-                loaded.malformed.append(row)
-                for record in row.loaded:
-                    fold(record)
-                    yield record
-        loaded.last = row
-
-    loaded.tree.add(watched())
-
-
-def _numbered(lines: Iterator[Line], last: Line) -> Iterator[Line]:
-    """Lines read on from the middle of a log, with the numbers they have in the whole of it."""
-    before = last.number + max(last.data.count(b"\n") - 1, 0)
-    for line in lines:
-        at = before + line.number - (0 if last.is_terminated else 1)
-        yield Line(line.data, line.position, at, line.size)
-
-
-def _end(row: Row) -> int:
-    return row.line.position + row.line.size
-
-
-def _is_same_file(known: LogStat, now: LogStat) -> bool:
-    # The engine puts what stands for the file itself, and not for its content, before the first dash of a revision.
-    return known.revision.partition("-")[0] == now.revision.partition("-")[0]
 
 
 def _head_of_agent(links: Links) -> Head:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Self, TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -28,16 +28,11 @@ from clew.engines.worktrees import worktrees
 from clew.errors import Ambiguous, ClewError, Conflict, NotFound, StorageError, UsageError
 from clew.layouts.claude import LOG_SUFFIX, is_part_of_session_id, is_session_id
 from clew.layouts.keys import ClaudeKeys, KeyStrategy
-from clew.records.codec import decode_lines
+from clew.loading import ClientIndex, IndexBuilder, Loaded, Loader, revision_of
 from clew.records.envelope import Origin
-from clew.records.file_history import FileHistoryDelta, FileHistorySnapshot
-from clew.records.record import Record, records_in
-from clew.records.titles import CustomTitle, Summary, Tag
-from clew.records.views import JsonValue
 from clew.session import Session, SessionInfo, Transcript, is_agent_log
 from clew.session_writer import Makers
 from clew.transcript.digest import Digest
-from clew.transcript.tree import CHAIN_TYPES
 
 if TYPE_CHECKING:
     from clew.adapters.claude_agent_sdk import ClaudeSessionStore
@@ -48,90 +43,12 @@ if TYPE_CHECKING:
 CANDIDATES_MAX = 20
 """An error names no more candidates than this."""
 
-V = TypeVar("V")
 Clock: TypeAlias = Callable[[], datetime]
 Scope: TypeAlias = str | PurePath | None
 """None for every project, a directory, or the key of a project as a list shows it."""
 
 
-class Collision(msgspec.Struct, frozen=True):
-    """Two sessions have something under one name in a map; `kept` was loaded later, and its value is the one there.
-
-    This is common: a session that the client forked from another keeps the uuids of its records.
-    """
-
-    map: str
-    name: str
-    kept: LogKey
-    dropped: LogKey
-
-
-class Maps(msgspec.Struct):
-    """What a builder keeps of records, by what they are known by. Of one session, the last value wins."""
-
-    messages: dict[str, Record] = {}
-    """Rows of conversations by uuid."""
-    summaries: dict[str, str] = {}
-    """By the uuid of the leaf they are about."""
-    custom_titles: dict[str, str] = {}
-    """By session id."""
-    tags: dict[str, str] = {}
-    """By session id; a tag that was taken off is not there."""
-    file_history_snapshots: dict[str, Record] = {}
-    """By the uuid of the prompt, which these rows call messageId."""
-    file_history_deltas: dict[str, list[Record]] = {}
-    """By the same uuid: what was touched first after the snapshot."""
-    more: dict[str, dict[str, JsonValue]] = {}
-    """What other builders keep, by a name of theirs."""
-
-
-class Loaded(Maps):
-    """The maps of many sessions in one. `sessions` were loaded in this order, oldest change first."""
-
-    sessions: list[LogKey] = []
-    collisions: list[Collision] = []
-
-
-class IndexBuilder(Protocol):
-    """Decides what of a record goes into which map. It sees every record of every main log once, in order."""
-
-    def add(self, maps: Maps, record: Record, session: str) -> None:
-        """MUST change nothing but `maps`, which belong to one session; `session` is its id."""
-        ...
-
-
-class ClientIndex:
-    """The maps as the client has them. A builder for further types calls this one first and puts its own in `more`."""
-
-    def add(self, maps: Maps, record: Record, session: str) -> None:
-        kind = record.type
-        if kind in CHAIN_TYPES:
-            if record.uuid:
-                maps.messages[record.uuid] = record
-        elif kind in _VIEWED:
-            self._add_view(maps, record, record.session_id or session)
-
-    def _add_view(self, maps: Maps, record: Record, session: str) -> None:
-        match record.view():
-            case Summary(summary=str(text), leaf_uuid=str(leaf)):
-                maps.summaries[leaf] = text
-            case CustomTitle(custom_title=str(title)):
-                maps.custom_titles[session] = title
-            case Tag(tag=str(tag)):
-                if tag:
-                    maps.tags[session] = tag
-                else:
-                    maps.tags.pop(session, None)
-            case FileHistorySnapshot(message_id=str(message)):
-                maps.file_history_snapshots[message] = record
-            case FileHistoryDelta(snapshot_message_id=str(message)):
-                maps.file_history_deltas.setdefault(message, []).append(record)
-            case _:
-                pass
-
-
 _DAY_NS = 86_400 * 1_000_000_000
-_VIEWED = frozenset({"summary", "custom-title", "tag", "file-history-snapshot", "file-history-delta"})
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -166,12 +83,11 @@ class Store:
         self._wrapped = wrapped or (lambda other: other)
         self._new_id = new_id or (lambda: str(uuid4()))
         self.keys = keys or ClaudeKeys()
-        self._index_builder = index_builder or ClientIndex()
         self._clock = clock
         self._fs = fs or OsFileSystem()
         self._retention: dict[str, float | None] = {}
         self._known: dict[LogKey, _Known] = {}
-        self._maps: dict[LogKey, tuple[str, Maps]] = {}
+        self._loader = Loader(engine, index_builder or ClientIndex())
         self._loads: dict[tuple[int | None, Sequence[str] | None], Loaded] = {}
         self._problems: dict[str, Problem] = {}
 
@@ -277,7 +193,8 @@ class Store:
                 self._known[stat.key] = known
         return known
 
-    def _info_of(self, session: Session) -> SessionInfo:
+    def describe_session(self, session: Session) -> SessionInfo:
+        """What a list says of one session."""
         stat, agents = session.stat(), 0
         if not session.is_agent:
             agents = sum(is_agent_log(sub.key) for sub in session.engine.list_sub(session.key))
@@ -349,16 +266,21 @@ class Store:
             )
         return session
 
-    def _session(self, key: LogKey, origin: Origin | None = None) -> Session:
-        return Session(self.engine, key, describe=self._info_of, makers=self._makers(), origin=origin)
+    def session_on(self, engine: Engine, key: LogKey, origin: Origin | None = None) -> Session:
+        """The session of that key in a place, which need not be the store's own. Looks at nothing."""
+        return Session(engine, key, home=self, origin=origin)
 
-    def _makers(self) -> Makers:
+    def _session(self, key: LogKey, origin: Origin | None = None) -> Session:
+        return self.session_on(self.engine, key, origin)
+
+    def makers(self) -> Makers:
+        """What rows that are written here are made with."""
         return Makers(self._new_id, lambda: iso_time(self.now()))
 
     def _at_path(self, path: Path) -> Session:
         found, key = FilesEngine.for_file(path, fs=self._fs)
         engine = self.engine if found.url == self.engine.url else self._wrapped(found)
-        session = Session(engine, key, describe=self._info_of, makers=self._makers())
+        session = self.session_on(engine, key)
         session.stat()
         return session
 
@@ -422,9 +344,13 @@ class Store:
     @property
     def operation_log(self) -> Operations:
         """The log of operations: for unfinished ones, and for emptying the trash."""
+        return self.operations_on(self.engine)
+
+    def operations_on(self, engine: Engine) -> Operations:
+        """The log of operations of another place: that of a session which was asked for by its path."""
         from clew.operations.log import Operations
 
-        return Operations(self.engine, now=lambda: iso_time(self.now()), new_id=self._new_id)
+        return Operations(engine, now=lambda: iso_time(self.now()), new_id=self._new_id)
 
     def copy_to(
         self,
@@ -452,7 +378,7 @@ class Store:
         keys = self._keys_in(project)
         scope = (limit, None if keys is None else tuple(keys))
         if scope not in self._loads:
-            self._loads[scope] = self._merged(self.logs(project, limit=limit))
+            self._loads[scope] = self._loader.merged(self.logs(project, limit=limit))
         return self._loads[scope]
 
     def refresh(self) -> Sequence[LogKey]:
@@ -461,11 +387,11 @@ class Store:
         Logs that stayed as they were are not read again.
         """
         known = {key: entry.revision for key, entry in self._known.items()}
-        known.update((key, revision) for key, (revision, _) in self._maps.items())
-        changed = [key for key, revision in known.items() if _revision(self.engine, key) != revision]
+        known.update(self._loader.revisions)
+        changed = [key for key, revision in known.items() if revision_of(self.engine, key) != revision]
         for key in changed:
             self._known.pop(key, None)
-            self._maps.pop(key, None)
+            self._loader.forget(key)
         self._loads.clear()
         self._retention.clear()
         return sorted(changed)
@@ -485,57 +411,6 @@ class Store:
             if found is not None and found.records:
                 return found
         return None
-
-    def _merged(self, stats: Sequence[LogStat]) -> Loaded:
-        loaded = Loaded()
-        owners: dict[tuple[str, str], LogKey] = {}
-        for stat in reversed(stats):
-            loaded.sessions.append(stat.key)
-            maps = self._maps_of(stat)
-            for name in _MAPS:
-                _merge(getattr(loaded, name), getattr(maps, name), name, stat.key, owners, loaded.collisions)
-            for name, values in maps.more.items():
-                _merge(loaded.more.setdefault(name, {}), values, name, stat.key, owners, loaded.collisions)
-        return loaded
-
-    def _maps_of(self, stat: LogStat) -> Maps:
-        known = self._maps.get(stat.key)
-        if known is not None and known[0] == stat.revision:
-            return known[1]
-        maps, add = Maps(), self._index_builder.add
-        for record in records_in(decode_lines(self.engine.read(stat.key))):
-            add(maps, record, stat.key.session)
-        self._maps[stat.key] = (stat.revision, maps)
-        return maps
-
-
-_MAPS = (
-    "messages", "summaries", "custom_titles", "tags", "file_history_snapshots", "file_history_deltas",
-)  # fmt: skip
-
-
-def _merge(
-    into: dict[str, V],
-    values: dict[str, V],
-    name: str,
-    key: LogKey,
-    owners: dict[tuple[str, str], LogKey],
-    collisions: list[Collision],
-) -> None:
-    for each, value in values.items():
-        before = owners.get((name, each))
-        if before is not None:
-            collisions.append(Collision(name, each, kept=key, dropped=before))
-        owners[name, each] = key
-        into[each] = value
-
-
-def _revision(engine: Engine, key: LogKey) -> str | None:
-    try:
-        stat = engine.stat(key)
-    except ClewError:
-        return None
-    return None if stat is None else stat.revision
 
 
 def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention_days: float | None) -> SessionInfo:
