@@ -253,6 +253,27 @@ def test_only_this_user_may_read_what_was_written(tmp_path: Path) -> None:
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
 
 
+def test_a_subagent_goes_on_as_itself_however_it_was_found(store: Store, tmp_path: Path) -> None:
+    session = store.create(tmp_path)
+    talk(session)
+    session.append_subagent("a1", [user("count the files")])
+    session.agent("a1").append(assistant("I count."))
+    (found,) = store.session(session.id).agents()
+    found.append(assistant("There are 3."))
+    assert [row["agentId"] for row in rows(found)] == ["a1"] * 3
+    assert all(row["isSidechain"] for row in rows(found))
+    assert said(found)[0] == ("user", "count the files")
+
+
+def test_a_subagent_in_the_layout_of_older_clients_is_not_appended_to(files: Store, tmp_path: Path) -> None:
+    session = files.create(tmp_path)
+    talk(session)
+    old = Path(session.where).with_name("agent-a1.jsonl")
+    old.write_bytes(Path(session.where).read_bytes())
+    with pytest.raises(UsageError, match="older clients"):
+        files.session(old).append(user("more"))
+
+
 def test_rows_of_subagents_go_to_their_logs_and_a_lost_one_is_told(store: Store, tmp_path: Path) -> None:
     session = store.create(tmp_path)
     side = {"type": "user", "isSidechain": True, "message": user("go"), "agentId": "a1"}

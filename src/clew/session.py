@@ -359,8 +359,19 @@ class Session:
         if self._is_closed:
             raise UsageError(f"the session {self.id} was closed", hint="get it from the store once more")
         if self._writer is None:
-            self._writer = SessionWriter(self, self._at_home().makers(), self._origin or Origin(self.key.session))
+            self._writer = SessionWriter(self, self._at_home().makers(), self._writes_as())
         return self._writer
+
+    def _writes_as(self) -> Origin:
+        """What rows say that are appended here. Those of a subagent name it, however the session was found."""
+        if is_flat(self.key.session):
+            raise UsageError(
+                f"{shown_path(self.where)} is the log of a subagent in the layout of older clients, which none writes",
+                hint="append to the session that started it",
+            )
+        origin = Origin(self.key.session) if self._origin is None else self._origin
+        name = self.id.removeprefix("agent-") if is_agent_log(self.key) else None
+        return msgspec.structs.replace(origin, agent=name)
 
     def _at_home(self) -> Home:
         if self._home is None:
