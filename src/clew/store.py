@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from clew.copying import Copied, Progress
     from clew.operations.log import Operations
     from clew.operations.operation import Operation
+    from clew.resume.answers import Ingress, Resolved
 
 CANDIDATES_MAX = 20
 """An error names no more candidates than this."""
@@ -100,6 +101,10 @@ class Store:
     def place(self) -> str:
         """What a person calls this store: the client's directory, else the URL."""
         return self.engine.url.removeprefix("claude:")
+
+    def note_problem(self, path: str, reason: str) -> None:
+        """Something that looking around left out."""
+        self._problems[path] = Problem(path, reason)
 
     def now(self) -> datetime:
         """The time by the clock that was passed in."""
@@ -225,6 +230,27 @@ class Store:
         if len(found) > 1:
             raise self._ambiguous(text, found)
         return self._session(found[0].key)
+
+    def resolve(
+        self, text: str, *, scope: Scope | Callable[[], Scope] = None, ingress: Ingress | None = None
+    ) -> Resolved:
+        """What a text names: an id or its beginning, a path, `latest`, `title:…`, `tag:…`, `branch:…`, `pr:…`,
+        `project:DIR#ID`, a title; see `clew.resume`. `scope` is where all but ids and paths are looked for, or a function that
+        gives it when it is needed. Of a URL `ingress` says what session it is.
+
+        What names no one session gives an answer of the kind `picker` with candidates. Raises `NotFound` where a form
+        such as `tag:…` has no answer, and `UsageError` for what can name nothing.
+        """
+        from clew.resume.look import Look
+        from clew.resume.resolving import resolve
+
+        return resolve(text, Look(self, scope, ingress=ingress))
+
+    def resume(self, text: str, *, scope: Scope | Callable[[], Scope] = None) -> Session:
+        """The session that a text names, as `resolve` finds it. Raises `NotFound` and `Ambiguous`, with candidates."""
+        from clew.resume.resolving import only
+
+        return only(self.resolve(text, scope=scope))
 
     def latest(self, project: Scope = None) -> Session:
         """The session whose log changed last. Raises `NotFound` when the scope has none."""

@@ -17,7 +17,7 @@ from clew.errors import NotFound
 from clew.records.line import Line
 
 NEEDLE = b'Title"'
-PIECES = st.sampled_from([b"Title\"", b"Titl", b"e\"", b"\n", b"x" * 9, b"\r\n", b'"T', b"\0", b"TitleTitle\""])
+PIECES = st.sampled_from([b'Title"', b"Titl", b'e"', b"\n", b"x" * 9, b"\r\n", b'"T', b"\0", b'TitleTitle"'])
 
 
 def keys_of(engine: Engine) -> list[LogKey]:

@@ -7,8 +7,9 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from clew.cli import output
 from clew.cli.group import Clew, Command
-from clew.cli.options import LATEST, Settings, settings_of
+from clew.cli.options import Settings, settings_of
 from clew.errors import ClewError
+from clew.resume.resolvers.keyword import KEYWORDS
 
 SHELLS = ("bash", "zsh", "fish")
 SESSIONS_MAX = 50
@@ -44,7 +45,7 @@ def session_names(context: click.Context, _: click.Parameter, incomplete: str) -
     except ClewError:
         return []
     ids = dict.fromkeys(stat.key.session for stat in logs)
-    words = [word for word in sorted(LATEST) if incomplete and word.startswith(incomplete)]
+    words = [word for word in sorted(KEYWORDS) if incomplete and word.startswith(incomplete)]
     found = [each for each in ids if each.lower().startswith(incomplete.lower())]
     return [CompletionItem(each) for each in [*words, *found[:SESSIONS_MAX]]]
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from clew.session import Session
     from clew.store import Store
 
-LATEST = frozenset({"latest", "recent", "last"})
-COMING_FORMS = ("title:", "tag:", "branch:", "project:")
-
 
 class Settings:
     """What the person asked for besides the command itself."""
@@ -81,13 +78,8 @@ class Settings:
         return project if project in self.store().engine.projects() else os.path.abspath(project)
 
     def session(self, name: str) -> Session:
-        """The session that the person means: `latest` in the scope; ids, their beginnings and paths everywhere."""
-        if name in LATEST:
-            return self.store().latest(self.scope())
-        if name.startswith(COMING_FORMS):
-            form = name.partition(":")[0]
-            raise UsageError(f"{form}:… comes with a later version", hint="give an id; `clew ls` shows them")
-        return self.store().session(name)
+        """The session that the person means, by the resolvers; the scope is where titles, tags and the like count."""
+        return self.store().resume(name, scope=self.scope)
 
 
 def settings_of(context: click.Context) -> Settings:
