@@ -35,7 +35,8 @@ SAME_PART = {
 
 HANDED_OUT = {
     "clew.store": frozenset({
-        "clew.adapters.claude_agent_sdk", "clew.resume.answers", "clew.resume.look", "clew.resume.resolving",
+        "clew.adapters.claude_agent_sdk", "clew.resume.answers", "clew.resume.choosing", "clew.resume.look",
+        "clew.resume.resolving",
     }),
 }  # fmt: skip
 """What a method hands out although it stands below: imported inside of that method or for types, never at the top."""
