@@ -126,8 +126,14 @@ SITUATIONS |= {
     "one that goes on in another and here": newer(*turn("cont"), continued_in(A), *turn("more")),
     "one that goes on in one that is gone": newer(*turn("cont"), continued_in(C)),
     "one that goes on in another, far from its end": newer(*turn("cont"), continued_in(A), *_long),
-    "a future time": lambda of: (of.older(), of.put(B, *turn("new"), at=10**9)),
+    
 }
+
+
+@situation
+def a_future_time(of: Situation) -> None:
+    of.older()
+    of.put(B, *turn("new"), at=10**9)
 
 
 @situation
