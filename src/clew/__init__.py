@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from clew.transcript.head import Head
     from clew.transcript.message import Message
     from clew.transcript.messages import State
-    from clew.transcript.points import Turn
+    from clew.transcript.selectors.turn import Turn
     from clew.transcript.tree import Tree
 
 __version__ = "0.1.0"
@@ -99,7 +99,7 @@ _HOMES = {
     "clew.transcript.head": ("Head",),
     "clew.transcript.message": ("Message",),
     "clew.transcript.messages": ("State",),
-    "clew.transcript.points": ("Turn",),
+    "clew.transcript.selectors.turn": ("Turn",),
     "clew.transcript.tree": ("Tree",),
 }  # fmt: skip
 
