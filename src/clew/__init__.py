@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from clew.transcript.messages import State
     from clew.transcript.selectors.turn import Turn
     from clew.transcript.tree import Tree
+    from clew.truncating import Truncated
 
 __version__ = "0.1.0"
 
@@ -69,6 +70,7 @@ __all__ = [
     "Store",
     "Transcript",
     "Tree",
+    "Truncated",
     "Turn",
     "UsageError",
     "Written",
@@ -101,6 +103,7 @@ _HOMES = {
     "clew.transcript.messages": ("State",),
     "clew.transcript.selectors.turn": ("Turn",),
     "clew.transcript.tree": ("Tree",),
+    "clew.truncating": ("Truncated",),
 }  # fmt: skip
 
 

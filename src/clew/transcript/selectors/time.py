@@ -35,7 +35,9 @@ class AtTime(Point, frozen=True):
         earlier = (at for at in range(len(chain) - 1, -1, -1) if (when := times[at]) is not None and when <= self.ms)
         place = next(earlier, None)
         if place is None:
-            first = next((record.timestamp for record, when in zip(chain, times, strict=True) if when is not None), None)
+            first = next(
+                (record.timestamp for record, when in zip(chain, times, strict=True) if when is not None), None
+            )
             raise NotFound(
                 f"this conversation begins later, at {first}" if first else "no record of this conversation has a time",
                 hint=f"time:{first} is its first record" if first else "name a record by its uuid, or a turn",
