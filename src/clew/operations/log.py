@@ -160,8 +160,9 @@ class Operations:
                     hint="see what there is to undo: clew operations",
                 )
             if not operation.can_be_undone:
+                what = "what it took away is gone for good" if operation.files else "nothing is lost: see clew tree"
                 raise NotFound(
-                    f"what the operation {operation.id} took away was freed at {operation.changed_at}, for good",
+                    f"the operation {operation.id} was freed at {operation.changed_at}, and {what}",
                     hint="see what there is to undo: clew operations",
                 )
             return self._undo(operation)

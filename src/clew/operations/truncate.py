@@ -36,6 +36,7 @@ class Plan(msgspec.Struct, frozen=True):
     head: str
     before: str | None
     prompt: str | None
+    prompt_before: str | None
     title: str
 
     @property
@@ -48,7 +49,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     def record_back(self) -> Entry:
         """The head record that undoes it."""
-        return Entry(compact(head_record(self.before, None, self.session, is_explicit=True)))
+        return Entry(compact(head_record(self.before, self.prompt_before, self.session, is_explicit=True)))
 
 
 def planned(stat: LogStat, cut: Cut) -> Planned:
@@ -56,7 +57,7 @@ def planned(stat: LogStat, cut: Cut) -> Planned:
     title = cut.first_dropped or cut.last_prompt or stat.key.session
     plan = Plan(
         stat.key.project, stat.key.session, stat.revision, stat.size_bytes,
-        cut.leaf, cut.head, cut.before, cut.last_prompt, title,
+        cut.leaf, cut.head, cut.before, cut.last_prompt, cut.prompt_before, title,
     )  # fmt: skip
     return Planned(msgspec.to_builtins(plan), 1, 0, 0)
 

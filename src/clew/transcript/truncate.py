@@ -16,6 +16,7 @@ from clew.transcript.links import Links
 from clew.transcript.messages import conversation
 from clew.transcript.points import Point, chain_at
 from clew.transcript.prompts import preview, prompt_of
+from clew.transcript.trailing import nearest_said
 
 FORK = "make a session of it: clew fork SESSION --at {}"
 
@@ -36,6 +37,8 @@ class Cut(msgspec.Struct, frozen=True):
     """The first prompt among them, as a preview."""
     last_prompt: str | None
     """The last prompt that stays, as a preview."""
+    prompt_before: str | None
+    """The last prompt of before."""
     is_moved: bool
     """False where the conversation stays as it is, so that no head record is needed."""
     notes: tuple[str, ...] = ()
@@ -54,12 +57,13 @@ def cut_at(links: Links, point: Point) -> Cut:
     leaf, head, after = _best(links, wanted)
     kept = {record.uuid for record in after.records}
     gone = [record for record in before.records if record.uuid not in kept]
-    extra = len(kept - {record.uuid for record in wanted.records})
+    asked = {record.uuid for record in wanted.records}
     return Cut(
         leaf, head, _named(links) if old.refused else old.uuid,
         _dropped(before, after), _first_prompt(gone), _first_prompt(after.records[::-1]),
+        _first_prompt(before.records[::-1]),
         old.refused or old.uuid is None or _uuids(before) != _uuids(after),
-        (_kept_more(extra),) if extra else (),
+        _notes(more=len(kept - asked), fewer=len(asked - kept)),
     )  # fmt: skip
 
 
@@ -96,13 +100,12 @@ def _moved(links: Links, leaf: str) -> tuple[str, Chain]:
     head = find_head(moved.tree, moved)
     if head.uuid is None:
         raise UsageError(f"the client would find no conversation up to {leaf}: {head.why}", hint=FORK.format(leaf))
-    chain = chain_to(moved.tree, head.uuid, moved)
-    if not any(record.uuid == leaf for record in chain.records):
+    if nearest_said(moved, leaf, {}) is None:
         raise UsageError(
             f"nothing is said up to {leaf}, so the client would go on somewhere else: {_place(head)}",
             hint="name a prompt or an answer; `clew show SESSION --json` has their uuids",
         )
-    return head.uuid, chain
+    return head.uuid, chain_to(moved.tree, head.uuid, moved)
 
 
 def _named(links: Links) -> str | None:
@@ -155,6 +158,15 @@ def _first_prompt(records: list[Record]) -> str | None:
     return next((preview(prompt.text) for prompt in prompts if prompt is not None and prompt.is_turn), None)
 
 
-def _kept_more(rows: int) -> str:
-    what = "a row" if rows == 1 else f"{rows:,} rows"
-    return f"{what} behind the point stay: the client keeps an answer whole, with the results of its calls"
+def _notes(*, more: int, fewer: int) -> tuple[str, ...]:
+    notes = []
+    if more:
+        whole = "the client keeps an answer whole, with the results of its calls"
+        notes.append(f"{_rows(more)} behind the point stay: {whole}")
+    if fewer:
+        notes.append(f"the client leaves out {_rows(fewer)} before the point, on which this end does not hang")
+    return tuple(notes)
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
