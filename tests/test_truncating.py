@@ -131,9 +131,9 @@ def test_a_dry_run_says_the_same_and_changes_nothing(store: Store, session: Sess
     assert store.operations() == []
     done = session.truncate("turn:1")
     assert (done.head, done.dropped, done.first_dropped) == (
-        said_first.head,
-        said_first.dropped,
-        said_first.first_dropped,
+        first.head,
+        first.dropped,
+        first.first_dropped,
     )
 
 
