@@ -33,6 +33,8 @@ class Truncated(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     first_dropped: str | None = None
     """The first words of the first prompt that was dropped."""
+    is_moved: bool = True
+    """False where the conversation ended there already."""
 
 
 class _IsThere(ClewError):
@@ -75,4 +77,4 @@ def _look(session: Session, point: Point) -> Cut:
 def _told(session: Session, cut: Cut, operation: str | None) -> Truncated:
     is_live = session.is_live
     notes = (*cut.notes, *((IS_LIVE,) if is_live else ()))
-    return Truncated(session.id, cut.head, cut.dropped, operation, is_live, notes, cut.first_dropped)
+    return Truncated(session.id, cut.head, cut.dropped, operation, is_live, notes, cut.first_dropped, cut.is_moved)

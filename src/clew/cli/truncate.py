@@ -50,7 +50,7 @@ def say(truncated: Truncated, settings: Settings, *, is_dry: bool) -> None:
     """The same for people."""
     paint = Paint(is_on=settings.has_color)
     name = render.neutral(truncated.session_id)
-    if not is_dry and truncated.operation is None:
+    if not truncated.is_moved:
         click.echo(f"The session {name} ends there already: nothing was changed.")
         return
     words = render.line(truncated.first_dropped or "", 80)

@@ -77,7 +77,11 @@ class Truncate:
         plan = plan_of(operation)
         # Made again after a crash, the batch adds only what is not there yet. Another plan is another batch.
         batch = f"truncate {operation.id} {plan.revision}"
-        engine.append(plan.key, [plan.record()], batch_id=batch, expect=plan.revision, keep_time=True)
+        try:
+            engine.append(plan.key, [plan.record()], batch_id=batch, expect=plan.revision, keep_time=True)
+        except Conflict as error:
+            error.hint = f"somebody was faster: clew undo {operation.id}, and truncate again"
+            raise
         return Aside()
 
     def undo(self, engine: Engine, operation: Operation) -> Aside:
@@ -107,8 +111,6 @@ def _must_go_back(engine: Engine, stat: LogStat, plan: Plan) -> bool:
 
     Raises `Conflict` where the conversation went on since, or the head was moved once more.
     """
-    if stat.revision.partition("-")[0] != plan.revision.partition("-")[0]:
-        raise _in_the_way(plan, "was written anew by another program", _by_hand(plan))
     newest: LastPrompt | None = None
     has_gone_on = was_moved = is_back = False
     ours = plan.record().data
@@ -126,6 +128,8 @@ def _must_go_back(engine: Engine, stat: LogStat, plan: Plan) -> bool:
             was_moved = line.data.rstrip(b"\r\n") == ours
     except NotFound:
         return False
+    if not was_moved and stat.revision.partition("-")[0] != plan.revision.partition("-")[0]:
+        raise _in_the_way(plan, "was written anew by another program", _by_hand(plan))
     if not was_moved or is_back or newest is None:
         return False
     if has_gone_on:

@@ -240,11 +240,18 @@ def test_undo_waits_for_a_deleted_session_to_come_back(store: Store, session: Se
 
 def test_undo_is_refused_where_the_log_was_written_anew(store: Store, session: Session) -> None:
     truncated = session.truncate("turn:1")
-    lines = [line.data for line in session.lines()]
+    lines = [line.data for line in session.lines()][1:]
     store.engine.replace(session.key, lines, expect=session.stat().revision)
     with pytest.raises(Conflict, match="written anew"):
         store.undo(truncated.operation or "")
     assert [line.data for line in fresh(store, session).lines()] == lines
+
+
+def test_a_log_that_was_put_elsewhere_and_is_the_same_is_no_other_log(store: Store, session: Session) -> None:
+    truncated = session.truncate("turn:1")
+    store.engine.replace(session.key, [line.data for line in session.lines()], expect=session.stat().revision)
+    store.undo(truncated.operation or "")
+    assert said(fresh(store, session))[-1] == "a3"
 
 
 def test_gc_frees_nothing_of_the_session(store: Store, session: Session) -> None:
