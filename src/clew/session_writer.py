@@ -26,9 +26,10 @@ from clew.errors import ClewError, Conflict, NotFound, StorageError, UsageError
 from clew.layouts.claude import Kind, flat_meta
 from clew.records.compact import compact
 from clew.records.envelope import Given, Origin, Said, is_message
+from clew.records.heads import head_record
 from clew.records.own import NOTE_TYPE
 from clew.records.views import JsonObject
-from clew.writing import Planned, Stamps, Standing, head_record, parted, planned, written
+from clew.writing import Planned, Stamps, Standing, parted, planned, written
 
 if TYPE_CHECKING:
     from clew.session import Session

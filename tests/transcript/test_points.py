@@ -14,8 +14,12 @@ from clew.testing.strategies import sessions
 from clew.transcript.chain import chain_to
 from clew.transcript.head import find_head
 from clew.transcript.links import links_of
-from clew.transcript.points import AtMessage, AtRecord, AtTime, Point, Turn, chain_at, cut, parse_point
+from clew.transcript.points import Point, chain_at, cut, parse_point
 from clew.transcript.prompts import is_prompt
+from clew.transcript.selectors.message import AtMessage
+from clew.transcript.selectors.record import AtRecord
+from clew.transcript.selectors.time import AtTime
+from clew.transcript.selectors.turn import Turn
 from clew.transcript.tree import Tree
 
 
