@@ -277,7 +277,11 @@ class Store:
         from clew.resume.choosing import choose
         from clew.resume.look import Look
 
-        keys = None if directory is None else self.own_projects(directory)
+        if directory is None:
+            keys = None
+        else:
+            is_key = isinstance(directory, str) and directory in self.engine.projects()
+            keys = [str(directory)] if is_key else self.own_projects(directory)
         here = directory if cwd is None else cwd
         return choose(Look(self), policy, projects=keys, cwd=None if here is None else self._fs.real_path(str(here)))
 

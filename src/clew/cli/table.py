@@ -9,6 +9,8 @@ COMMANDS: dict[str, str] = {
     "ls": "clew.cli.ls:command",
     "show": "clew.cli.show:command",
     "tree": "clew.cli.tree:command",
+    "resume": "clew.cli.resume:command",
+    "continue": "clew.cli.continuing:command",
     "truncate": "clew.cli.truncate:command",
     "delete": "clew.cli.delete:command",
     "undo": "clew.cli.undo:command",
@@ -23,6 +25,8 @@ HELP: dict[str, str] = {
     "ls": "List sessions, newest first.",
     "show": "Show the conversation of a session.",
     "tree": "Show the branches of a session.",
+    "resume": "Start Claude Code on a session.",
+    "continue": "Start Claude Code on the newest session.",
     "truncate": "Go back to an earlier point of a session.",
     "delete": "Delete sessions; `clew undo` brings them back.",
     "undo": "Undo the newest operation, or the one named.",
@@ -34,11 +38,11 @@ HELP: dict[str, str] = {
 """The line that `clew --help` shows, here so that help imports no command. A command that is not here is hidden."""
 
 COMING = (
-    "search", "usage", "resume", "continue", "fork", "title", "tag", "label", "pin", "archive",
+    "search", "usage", "fork", "title", "tag", "label", "pin", "archive",
     "set", "checkpoint", "checkpoints", "hooks", "rewind", "export", "scan", "import", "move", "push", "pull",
     "doctor", "repair", "serve", "index", "mcp",
 )  # fmt: skip
 """Names that later versions give a meaning to."""
 
-NOT_IN_TABLE = ("group", "options", "output", "preview", "render")
+NOT_IN_TABLE = ("group", "options", "output", "picker", "preview", "render", "shells", "starting")
 """What the commands are made of."""
