@@ -126,7 +126,6 @@ SITUATIONS |= {
     "one that goes on in another and here": newer(*turn("cont"), continued_in(A), *turn("more")),
     "one that goes on in one that is gone": newer(*turn("cont"), continued_in(C)),
     "one that goes on in another, far from its end": newer(*turn("cont"), continued_in(A), *_long),
-
 }
 
 

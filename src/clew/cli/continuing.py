@@ -10,7 +10,7 @@ from clew.cli import output, render
 from clew.cli.completion import policy_names
 from clew.cli.options import Settings, settings_of
 from clew.cli.resume import WithArguments
-from clew.cli.starting import Wish, checked, document, start
+from clew.cli.starting import Wish, checked, document, rehearse, start
 from clew.errors import UsageError
 from clew.resume.choosing import DEFAULT, Choice
 
@@ -35,7 +35,7 @@ def command(
     directory: str | None,
     client: str | None,
     dry_run: bool,
-) -> int:
+) -> None:
     """Start Claude Code on the session of this directory that was changed last, as `claude --continue` does.
 
     Policies pass sessions over or change the order, one after the other:
@@ -55,11 +55,14 @@ def command(
     if settings.is_json:
         passed_over = [{"id": each.id, "why": each.why} for each in choice.passed_over]
         output.write_json(document(choice.session, settings, wish, reason=choice.reason, passed_over=passed_over))
-        return 0
+        return
     if not settings.is_quiet:
         for text in reasons(choice):
             click.echo(render.neutral(text), err=True)
-    return start(choice.session, settings, wish, is_dry=dry_run)
+    if dry_run:
+        rehearse(choice.session, settings, wish)
+    else:
+        start(choice.session, settings, wish)
 
 
 def chosen(settings: Settings, policy: str) -> Choice:

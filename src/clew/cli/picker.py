@@ -39,6 +39,7 @@ from clew.resume.look import TAGS, Look
 from clew.session import Session
 from clew.store import iso_time_of
 from clew.transcript.digest import DigestFold
+from clew.transcript.prompts import preview, prompt_of
 
 HEAD_LINES = 40
 """So many lines from the beginning of a log may hold its first prompt."""
@@ -148,7 +149,7 @@ class Rows:
         said: list[tuple[str, str]] = []
         try:
             for record in records_in(decode_lines(lines)):
-                if _is_said(record) and (text := render.line(preview_of(record), 1000)):
+                if (text := render.line(_said(record), 1000)) != "":
                     said.append((str(record.type), text))
                 if len(said) == PREVIEW_MESSAGES:
                     break
@@ -157,8 +158,14 @@ class Rows:
         return said[::-1]
 
 
-def _is_said(record: Record) -> bool:
-    return record.type in ("user", "assistant") and not record.is_sidechain and record.body().get("isMeta") is not True
+def _said(record: Record) -> str:
+    """What a person or the model said in that row; "" for results of tools and notes of the client."""
+    if record.is_sidechain:
+        return ""
+    if record.type == "assistant":
+        return preview_of(record)
+    prompt = prompt_of(record) if record.type == "user" else None
+    return "" if prompt is None else preview(prompt.text)
 
 
 def pick(settings: Settings, query: str) -> Session | None:

@@ -8,7 +8,7 @@ from clew.cli import output
 from clew.cli.completion import session_names
 from clew.cli.group import Command
 from clew.cli.options import Settings, settings_of
-from clew.cli.starting import Wish, checked, document, is_terminal, start
+from clew.cli.starting import Wish, checked, document, is_terminal, rehearse, start
 from clew.errors import NotFound, UsageError
 from clew.resume.answers import Resolved
 from clew.resume.look import Look
@@ -63,8 +63,11 @@ def command(
         return 0
     if settings.is_json:
         output.write_json(document(session, settings, wish))
-        return 0
-    return start(session, settings, wish, is_dry=dry_run)
+    elif dry_run:
+        rehearse(session, settings, wish)
+    else:
+        start(session, settings, wish)
+    return 0
 
 
 def _resolved(what: str | None, settings: Settings) -> Resolved:

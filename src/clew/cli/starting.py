@@ -130,34 +130,42 @@ def point_of(session: Session, wish: Wish) -> str | None:
     return uuid
 
 
-def start(session: Session, settings: Settings, wish: Wish, *, is_dry: bool) -> int:
-    """Starts the client in the place of this process, or says how it would be done."""
+def start(session: Session, settings: Settings, wish: Wish) -> NoReturn:
+    """Starts the client in the place of this process."""
+    _check(session)
+    uuid = point_of(session, wish)
+    directory = _directory(session, settings, wish, may_ask=True)
+    if client_of(wish) is None:
+        hint = "install Claude Code, or name it: --client PATH"
+        raise NotFound(f"there is no program {CLIENT} on the PATH", hint=hint)
+    if session.is_live and not wish.is_fork:
+        warn(settings, f"{session.id} runs in another client already; each of them will have a head of its own")
+    if uuid is not None and not wish.prints:
+        _move(session, settings, wish, uuid)
+        uuid = None
+    _become(command_of(session, settings, wish, uuid=uuid), directory)
+
+
+def rehearse(session: Session, settings: Settings, wish: Wish) -> None:
+    """Prints what a person would type for the same."""
+    _check(session)
+    uuid = point_of(session, wish)
+    lines = [f"cd {shlex.quote(_directory(session, settings, wish, may_ask=False))}"]
+    if uuid is not None and not wish.prints:
+        lines.append(f"clew truncate{settings.words} {session.id} --at {uuid}")
+        uuid = None
+    lines.append(shlex.join(command_of(session, settings, wish, uuid=uuid)))
+    click.echo(render.neutral("\n".join(lines)))
+
+
+def _check(session: Session) -> None:
     refused = why_not(session)
     if refused is not None:
         raise refused
-    uuid = point_of(session, wish)
-    directory = _directory(session, settings, wish, is_dry=is_dry)
-    if uuid is not None and not wish.prints and not is_dry:
-        session, wish, uuid = _moved(session, settings, wish, uuid)
-    command = command_of(session, settings, wish, uuid=uuid)
-    if is_dry:
-        if uuid is not None and not wish.prints:
-            # The client passes that flag over then; what is done instead is what the person would type.
-            command = command_of(session, settings, wish)
-            click.echo(f"clew truncate{settings.words} {session.id} --at {uuid}")
-        click.echo(render.neutral(f"cd {shlex.quote(directory)}\n{shlex.join(command)}"))
-        return 0
-    if client_of(wish) is None:
-        raise NotFound(
-            f"there is no program {CLIENT} on the PATH", hint="install Claude Code, or name it: --client PATH"
-        )
-    if session.is_live and not wish.is_fork:
-        warn(settings, f"{session.id} runs in another client already; each of them will have a head of its own")
-    _become(command, directory)
 
 
-def _moved(session: Session, settings: Settings, wish: Wish, uuid: str) -> tuple[Session, Wish, str | None]:
-    """Makes the session end at the point, for a client that does not obey its flag; or a fork of it."""
+def _move(session: Session, settings: Settings, wish: Wish, uuid: str) -> None:
+    """Makes the session end at the point, for a client that does not obey its flag."""
     if wish.is_fork:
         raise UsageError(
             "Claude Code forks at an earlier point only with --print",
@@ -167,14 +175,13 @@ def _moved(session: Session, settings: Settings, wish: Wish, uuid: str) -> tuple
     if truncated.operation is not None:
         undo = f"clew undo{settings.words} {truncated.operation[:8]}"
         warn(settings, f"moved the head back by {render.plural(truncated.dropped, 'message')}; undo it: {undo}")
-    return session, wish, None
 
 
-def _directory(session: Session, settings: Settings, wish: Wish, *, is_dry: bool) -> str:
+def _directory(session: Session, settings: Settings, wish: Wish, *, may_ask: bool) -> str:
     place = place_of(session, settings, wish)
     if place.directory is not None:
         return place.directory
-    if not is_dry and is_terminal(settings):
+    if may_ask and is_terminal(settings):
         click.echo(f"{render.neutral(session.id)}: {render.neutral(place.why)}")
         answer = str(
             click.prompt("Start Claude Code in which directory?", default=".", type=click.Path(file_okay=False))
