@@ -101,7 +101,8 @@ def quoted(value: str, opened: str) -> str:
     if opened == "'":
         return value.replace("'", "'\\''")
     if opened == '"':
-        return re.sub(r'([\\"$`])', r"\\\1", value)
+        # bash closes the quotation itself, unless what it gets ends with that mark already.
+        return re.sub(r'([\\"$`])', r"\\\1", value) + ('"' if value.endswith('"') else "")
     return "".join(each if _PLAIN.match(each) or ord(each) > 0x7F else f"\\{each}" for each in value)
 
 
