@@ -21,7 +21,7 @@ class Terminal:
     """`type` sends keys, `sees` waits until a text has come back."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], *, size: tuple[int, int] = (0, 0)) -> None:
-        pid, self._terminal = pty.fork()
+        pid, self.number = pty.fork()
         if pid == 0:
             os.execvpe(command[0], [*command], environment)
         self._pid = pid
@@ -32,18 +32,18 @@ class Terminal:
 
     def resize(self, lines: int, columns: int) -> None:
         if lines:
-            fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+            fcntl.ioctl(self.number, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def type(self, keys: str) -> None:
-        os.write(self._terminal, keys.encode())
+        os.write(self.number, keys.encode())
 
     def sees(self, text: str) -> str:
         """What came until the text was there, without escapes."""
         end = time.monotonic() + SECONDS_MAX
         while text.encode() not in _ESCAPES.sub(b"", self.seen):
-            ready, _, _ = select.select([self._terminal], [], [], max(0, end - time.monotonic()))
+            ready, _, _ = select.select([self.number], [], [], max(0, end - time.monotonic()))
             assert ready, f"{text!r} did not come: {self.seen!r}"
-            self.seen += os.read(self._terminal, 65536)
+            self.seen += os.read(self.number, 65536)
         found = _ESCAPES.sub(b"", self.seen).decode(errors="replace")
         self.seen = b""
         return found
@@ -52,10 +52,10 @@ class Terminal:
         """The exit code, once it has ended by itself, and what came until then."""
         end = time.monotonic() + SECONDS_MAX
         while True:
-            ready, _, _ = select.select([self._terminal], [], [], max(0, end - time.monotonic()))
+            ready, _, _ = select.select([self.number], [], [], max(0, end - time.monotonic()))
             assert ready, f"it did not end: {self.seen!r}"
             try:
-                data = os.read(self._terminal, 65536)
+                data = os.read(self.number, 65536)
             except OSError:
                 data = b""  # So it ends on Linux.
             if not data:
@@ -67,4 +67,4 @@ class Terminal:
         if self._code is None:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
-        os.close(self._terminal)
+        os.close(self.number)

@@ -96,7 +96,7 @@ def test_titles_are_offered_quoted_as_the_person_has_begun() -> None:
     ]  # fmt: skip
     assert offered(r"clew show title:fix\ the") == [r"title:Fix\ the\ login"]
     assert offered('clew show "title:fix t') == ["title:Fix the login"]
-    assert offered('clew show "title:It') == [r"""title:It's \$(touch pwned) \`x\` \"q\""""]
+    assert offered('clew show "title:It') == [r"title:It's \$(touch pwned) \`x\` \"q\"" + '"']
     assert offered("clew show 'title:fix t") == ["title:Fix the login"]
     assert offered("clew show fi") == [r"Fix\ the\ login"]
     assert offered("clew show tag:") == [r"tag:in\ progress"]

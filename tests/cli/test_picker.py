@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pyte
 import pytest
 
 import clew
@@ -16,10 +19,37 @@ from clew.cli.picker import Rows
 from clew.resume.look import Look
 from continuing import project_folder
 from session_files import Row, assistant, session_id, two_turns, user, write
-from terminal import Terminal
+from terminal import SECONDS_MAX, Terminal
 
 DOWN, UP, ESCAPE = "\x1b[B", "\x1b[A", "\x1b"
 STARTED = "STARTED"
+
+
+class Screen(Terminal):
+    """What stands on the screen in the end, as a person sees it."""
+
+    def __init__(self, environment: dict[str, str], *words: str) -> None:
+        self._screen = pyte.Screen(100, 30)
+        self._stream = pyte.ByteStream(self._screen)
+        super().__init__([sys.executable, "-m", "clew", "resume", *words], environment, size=(30, 100))
+
+    def resize(self, lines: int, columns: int) -> None:
+        self._screen.resize(lines, columns)
+        super().resize(lines, columns)
+
+    def shows(self, *texts: str) -> str:
+        """The screen, once all of the texts stand there."""
+        return self.waits(lambda screen: all(text in screen for text in texts))
+
+    def waits(self, until: Callable[[str], bool]) -> str:
+        end = time.monotonic() + SECONDS_MAX
+        while not until(screen := "\n".join(self._screen.display)):
+            ready, _, _ = select.select([self.number], [], [], max(0, end - time.monotonic()))
+            assert ready, f"that did not come:\n{screen}"
+            data = os.read(self.number, 65536)
+            self.seen += data
+            self._stream.feed(data)
+        return screen
 
 
 def titled(title: str) -> Row:
@@ -57,72 +87,66 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def terminal(sessions: Path, environment: dict[str, str]) -> Iterator[Terminal]:
+def terminal(sessions: Path, environment: dict[str, str]) -> Iterator[Screen]:
     assert sessions.is_dir()
-    command = [sys.executable, "-m", "clew", "resume"]
-    with closing(Terminal(command, environment, size=(30, 100))) as found:
+    with closing(Screen(environment)) as found:
+        found.shows("4 of 4 sessions ", "count the sheep")
         yield found
 
 
-def test_typing_filters_and_enter_starts_the_client(terminal: Terminal) -> None:
-    terminal.sees("count the sheep")
+def test_typing_filters_and_enter_starts_the_client(terminal: Screen) -> None:
     terminal.type("logo")
-    terminal.sees("1 of 4 sessions")
+    terminal.shows("1 of 4 sessions")
     terminal.type("\r")
-    terminal.sees(f"{STARTED} --resume {session_id(3)}")
+    terminal.shows(f"{STARTED} --resume {session_id(3)}")
     assert terminal.ends()[0] == 0
 
 
-def test_arrows_choose_and_the_end_of_the_conversation_is_shown(terminal: Terminal) -> None:
-    terminal.sees("second answer")
+def test_arrows_choose_and_the_end_of_the_conversation_is_shown(terminal: Screen) -> None:
+    terminal.shows("> second question", "second answer")
     terminal.type(DOWN * 9 + UP + DOWN)
-    terminal.sees("There are three.")
+    terminal.shows("> count the sheep", "There are three.")
     terminal.type("\r")
-    terminal.sees(f"{STARTED} --resume {session_id(4)}")
+    terminal.shows(f"{STARTED} --resume {session_id(4)}")
 
 
 @pytest.mark.parametrize("key", [ESCAPE, "\x03"])
-def test_leaving_starts_nothing(terminal: Terminal, key: str) -> None:
-    terminal.sees("count the sheep")
+def test_leaving_starts_nothing(terminal: Screen, key: str) -> None:
     terminal.type(key)
     code, seen = terminal.ends()
     assert (code, STARTED.encode() in seen) == (0, False)
 
 
-def test_where_nothing_is_left_enter_does_nothing(terminal: Terminal) -> None:
-    terminal.sees("count the sheep")
+def test_where_nothing_is_left_enter_does_nothing(terminal: Screen) -> None:
     terminal.type("zzz\r")
-    terminal.sees("0 of 4 sessions")
+    terminal.shows("0 of 4 sessions")
     terminal.type("\x7f\x7f\x7furgent\r")
-    terminal.sees(f"{STARTED} --resume {session_id(4)}")
+    terminal.shows(f"{STARTED} --resume {session_id(4)}")
 
 
-def test_a_title_cannot_control_the_terminal(terminal: Terminal) -> None:
-    assert "Write \\x1b[2Jdocs" in terminal.sees("count the sheep")
+def test_a_title_cannot_control_the_terminal(terminal: Screen) -> None:
+    terminal.shows("Write \\x1b[2Jdocs", "Fix the login")
 
 
-def test_a_smaller_window_is_filled_anew(terminal: Terminal) -> None:
-    terminal.sees("count the sheep")
-    terminal.resize(8, 50)
-    terminal.sees("Fix the login")
+def test_a_smaller_window_is_filled_anew(terminal: Screen) -> None:
+    terminal.resize(6, 50)
+    terminal.waits(lambda screen: "Fix the login" in screen and "─" not in screen)
     terminal.type(DOWN * 3 + "\r")
-    terminal.sees(f"{STARTED} --resume {session_id(4)}")
+    terminal.shows(STARTED)
 
 
 def test_a_query_that_several_answer_to_is_what_is_typed_at_first(sessions: Path, environment: dict[str, str]) -> None:
     assert sessions.is_dir()
-    command = [sys.executable, "-m", "clew", "resume", "fix the"]
-    with closing(Terminal(command, environment, size=(30, 100))) as terminal:
-        terminal.sees("2 of 4 sessions")
+    with closing(Screen(environment, "fix the")) as terminal:
+        terminal.shows("> fix the", "2 of 4 sessions")
         terminal.type(DOWN + "\r")
-        terminal.sees(f"{STARTED} --resume {session_id(3)}")
+        terminal.shows(f"{STARTED} --resume {session_id(3)}")
 
 
 def test_without_colour_there_is_none(sessions: Path, environment: dict[str, str]) -> None:
     assert sessions.is_dir()
-    command = [sys.executable, "-m", "clew", "resume"]
-    with closing(Terminal(command, environment | {"NO_COLOR": "1"}, size=(30, 100))) as terminal:
-        terminal.sees("count the sheep")
+    with closing(Screen(environment | {"NO_COLOR": "1"})) as terminal:
+        terminal.shows("count the sheep")
         terminal.type(ESCAPE)
         seen = terminal.ends()[1]
     assert b"[36m" not in seen
