@@ -9,5 +9,6 @@ SUBJECTS = {
     "appending": "benchmarks.appending:measure",
     "copying": "benchmarks.copying:measure",
     "inserting": "benchmarks.inserting:measure",
+    "resolving": "benchmarks.resolving:measure",
     "starting": "benchmarks.starting:measure",
 }
