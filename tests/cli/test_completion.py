@@ -56,7 +56,7 @@ def offered(line: str, breaks: str = "") -> list[str]:
 
 
 def test_commands_and_options_are_offered() -> None:
-    assert completed("s") == ["show"]
+    assert completed("sh") == ["show"]
     assert "welcome" not in completed("")
     assert {"--limit", "--sort", "--json"} <= set(completed("ls", "--"))
     assert completed("ls", "--sort", "t") == ["title"]
