@@ -87,6 +87,13 @@ def test_sessions_without_a_message_can_be_skipped(of: Situation) -> None:
     assert taken(of, "skip-empty") == A
 
 
+def test_archived_sessions_can_be_skipped(of: Situation) -> None:
+    of.put(B, *turn("n"), at=10)
+    clew.open(of.config).session(B).set(archived=True)
+    assert taken(of) == B
+    assert taken(of, "skip-archived") == A
+
+
 def test_sidechains_beyond_the_clients_window_can_be_skipped(of: Situation) -> None:
     of.put(B, *[title("t" * 900)] * 100, *turn("side", isSidechain=True), at=10)
     assert taken(of) == B

@@ -153,6 +153,24 @@ def test_a_tag_is_the_last_one_and_a_branch_that_of_the_last_row(store: Store, c
         assert candidate in caught.value.candidates
 
 
+def test_marks_name_sessions(store: Store, config_dir: Path) -> None:
+    write(config_dir, 1, *two_turns())
+    write(config_dir, 2, *two_turns())
+    store.session(session_id(1)).set(labels=["red", "blue"], owner="me")
+    store.session(session_id(2)).set(labels=["blue"], owner="you", workspace="w")
+    for text, number in (("label:red", "1"), ("owner:you", "2"), ("workspace:w", "2")):
+        assert names(store, text) == number
+    with pytest.raises(Ambiguous, match="2 sessions have this label"):
+        store.resume("label:blue")
+    store.session(session_id(2)).set(workspace=None, labels=None)
+    assert names(store, "label:blue") == "1"
+    for text in ("workspace:w", "label:green", "owner:m"):
+        with pytest.raises(NotFound):
+            store.resume(text)
+    with pytest.raises(UsageError):
+        store.resume("label: ")
+
+
 def test_a_session_is_named_in_a_project(store: Store, config_dir: Path) -> None:
     write(config_dir, 0xA1, *two_turns(), titled("Same"), project="-a")
     write(config_dir, 0xA2, *two_turns(), titled("Same"), tagged("t"), project="-b")

@@ -46,6 +46,7 @@ def command(
     skip-empty       not those without a message
     skip-sidechains  not those that begin with a subagent's rows
     skip-live        not those that are running now
+    skip-archived    not those that are archived
     prefer-tag:NAME  first those with this tag
     prefer-here      first those last at work in this directory; for --all
     """

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from clew.engines.contract import BlobKey, LogKey, LogStat, small_blob
+from clew.engines.contract import LogKey, LogStat, small_blob
 from clew.errors import ClewError
-from clew.layouts.claude import Kind
+from clew.marks import title_key
 from clew.records.codec import decode_lines
+from clew.records.own import NOTE_TYPE
 from clew.records.record import Record, body_of, records_in
 from clew.resume.answers import CANDIDATES_MAX, Candidate, Ingress, Resolved, Unclear
 from clew.session import Session
@@ -21,7 +22,7 @@ from clew.transcript.digest import Digest, DigestFold
 TITLES = b'Title"'
 """Stands in every row that says a title, and with its quote in hardly any other."""
 TAGS = b'"tag"'
-TITLE_SIDECAR = "custom-title.json"
+MARKS = f'"{NOTE_TYPE}"'.encode()
 
 
 class Look:
@@ -73,13 +74,12 @@ class Look:
     def titles(self, stats: Sequence[LogStat] | None = None) -> Iterator[tuple[LogStat, str | None]]:
         """The title that a session was given, by a person or else by a model; what lists show without one is none."""
         for stat, digest in self.digests(TITLES, stats):
-            yield stat, digest.custom_title or self._kept_title(stat.key) or digest.ai_title
+            title = digest.custom_title
+            # Where no row says one, the client's sidecar may: the row was lost when it rewrote the log.
+            yield stat, (self._kept_title(stat.key) if title is None else title) or digest.ai_title
 
     def _kept_title(self, key: LogKey) -> str | None:
-        """The title in the client's sidecar, for a session whose row was lost when the client rewrote its log."""
-        if not self.store.engine.capabilities.is_clients:
-            return None
-        data = small_blob(self.store.engine, BlobKey(key.project, key.session, Kind.CUSTOM_TITLE.value, TITLE_SIDECAR))
+        data = small_blob(self.store.engine, title_key(key))
         title = None if data is None else body_of(data).get("customTitle")
         return title.strip() or None if isinstance(title, str) else None
 

@@ -11,6 +11,7 @@ POLICIES: dict[str, str] = {
     "skip-errors": "clew.resume.policies.skip_errors:skip_errors",
     "skip-empty": "clew.resume.policies.skip_empty:skip_empty",
     "skip-live": "clew.resume.policies.skip_live:skip_live",
+    "skip-archived": "clew.resume.policies.skip_archived:skip_archived",
     "prefer-tag": "clew.resume.policies.prefer_tag:prefer_tag",
     "prefer-here": "clew.resume.policies.prefer_here:prefer_here",
 }

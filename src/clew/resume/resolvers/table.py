@@ -14,6 +14,9 @@ RESOLVERS: dict[str, str] = {
     "project:": "clew.resume.resolvers.project:resolve",
     "title:": "clew.resume.resolvers.title:resolve",
     "tag:": "clew.resume.resolvers.tag:resolve",
+    "label:": "clew.resume.resolvers.marks:label",
+    "owner:": "clew.resume.resolvers.marks:owner",
+    "workspace:": "clew.resume.resolvers.marks:workspace",
     "branch:": "clew.resume.resolvers.branch:resolve",
     "pr:": "clew.resume.resolvers.pull_request:resolve",
 }
