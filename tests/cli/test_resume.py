@@ -169,13 +169,13 @@ def test_a_client_that_is_no_program_is_no_traceback(config_dir: Path, work: Pat
     assert (code, "cannot be started" in err, "Traceback" in err) == (6, True, False)
 
 
-def test_json_only_says(run: Run, config_dir: Path, work: Path, client: Path) -> None:
+def test_json_only_says(run: Run, config_dir: Path, work: Path) -> None:
     id_ = put(config_dir, 1, work)
     told = run("resume", id_, "--json", "--at", "turn:1", "--fork").json
     assert told == {
         "kind": "session", "session_id": id_, "project": project_folder(work), "cwd": str(work),
         "path": clew.open(config_dir).session(id_).where, "url": None, "query": None, "candidates": [],
-        "command": [str(client), "--resume", id_, "--resume-session-at", "one-answer", "--fork-session"],
+        "command": ["claude", "--resume", id_, "--resume-session-at", "one-answer", "--fork-session"],
     }  # fmt: skip
     work.rmdir()
     done = run("resume", id_, "--json")
@@ -200,7 +200,7 @@ def test_json_names_candidates_where_it_is_not_clear(run: Run, config_dir: Path,
 
 def test_a_dry_run_prints_what_a_shell_can_run(run: Run, config_dir: Path, work: Path, client: Path) -> None:
     id_ = put(config_dir, 1, work)
-    lines = run("resume", id_, "--dry-run", "--at", "turn:1").out.splitlines()
+    lines = run("resume", id_, "--dry-run", "--at", "turn:1", "--client", client).out.splitlines()
     assert [shlex.split(line) for line in lines] == [
         ["cd", str(work)], ["clew", "truncate", id_, "--at", "one-answer"], [str(client), "--resume", id_],
     ]  # fmt: skip

@@ -101,7 +101,7 @@ def command_of(session: Session, settings: Settings, wish: Wish, *, uuid: str | 
     at = [] if uuid is None else ["--resume-session-at", uuid]
     fork = ["--fork-session"] if wish.is_fork else []
     new_id = [] if wish.new_id is None else ["--session-id", wish.new_id]
-    command = [client_of(wish) or CLIENT, *what, *at, *fork, *new_id, *wish.arguments]
+    command = [_named_client(wish) or CLIENT, *what, *at, *fork, *new_id, *wish.arguments]
     config = _other_config_dir(settings)
     return command if config is None else ["env", f"CLAUDE_CONFIG_DIR={config}", *command]
 
@@ -135,7 +135,8 @@ def start(session: Session, settings: Settings, wish: Wish) -> NoReturn:
     _check(session)
     uuid = point_of(session, wish)
     directory = _directory(session, settings, wish, may_ask=True)
-    if client_of(wish) is None:
+    program = _named_client(wish) or shutil.which(CLIENT)
+    if program is None:
         hint = "install Claude Code, or name it: --client PATH"
         raise NotFound(f"there is no program {CLIENT} on the PATH", hint=hint)
     if session.is_live and not wish.is_fork:
@@ -143,7 +144,8 @@ def start(session: Session, settings: Settings, wish: Wish) -> NoReturn:
     if uuid is not None and not wish.prints:
         _move(session, settings, wish, uuid)
         uuid = None
-    _become(command_of(session, settings, wish, uuid=uuid), directory)
+    # A PATH may have relative places, and we go to another directory first.
+    _become(command_of(session, settings, wish, uuid=uuid), os.path.abspath(program), directory)
 
 
 def rehearse(session: Session, settings: Settings, wish: Wish) -> None:
@@ -198,15 +200,16 @@ def is_terminal(settings: Settings) -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty() and not settings.is_json
 
 
-def client_of(wish: Wish) -> str | None:
-    """The program of the client, None where there is none. It is found before we go to another directory."""
+def _named_client(wish: Wish) -> str | None:
+    """The program that was named instead of the one on the PATH. Raises `NotFound` when it is none."""
     named = wish.client or os.environ.get(CLIENT_VARIABLE)
-    found = shutil.which(named or CLIENT)
-    if named and found is None:
-        raise NotFound(
-            f"there is no program {named!a:.400}", hint=f"name Claude Code's: --client PATH, ${CLIENT_VARIABLE}"
-        )
-    return None if found is None else os.path.abspath(found)
+    if not named:
+        return None
+    found = shutil.which(named)
+    if found is None:
+        hint = f"name Claude Code's: --client PATH, ${CLIENT_VARIABLE}"
+        raise NotFound(f"there is no program {named!a:.400}", hint=hint)
+    return os.path.abspath(found)
 
 
 def _other_config_dir(settings: Settings) -> str | None:
@@ -218,9 +221,8 @@ def _other_config_dir(settings: Settings) -> str | None:
         return place
 
 
-def _become(command: Sequence[str], directory: str) -> NoReturn:
-    environment = dict(os.environ)
-    words = [*command]
+def _become(command: Sequence[str], program: str, directory: str) -> NoReturn:
+    environment, words = dict(os.environ), [*command]
     if words[0] == "env":
         name, _, value = words[1].partition("=")
         environment[name] = value
@@ -229,12 +231,11 @@ def _become(command: Sequence[str], directory: str) -> NoReturn:
     sys.stderr.flush()
     try:
         os.chdir(directory)
-        os.execve(words[0], words, environment)
+        os.execve(program, words, environment)  # No shell: its own words, each as it is.
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise StorageError(
-            f"{words[0]!a:.400} cannot be started in {directory!a:.400}: {why}", hint="--client names it"
-        ) from None
+        where = f"{program!a:.400} cannot be started in {directory!a:.400}"
+        raise StorageError(f"{where}: {why}", hint="name another program: --client PATH") from None
 
 
 def document(session: Session | None, settings: Settings, wish: Wish, **more: object) -> dict[str, object]:
