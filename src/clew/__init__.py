@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from clew.records.codec import decode, decode_lines, encode
     from clew.records.line import Line
     from clew.records.record import Malformed, Record
-    from clew.resume.answers import Resolved
-    from clew.resume.choosing import Choice
     from clew.session import Session, SessionInfo, Transcript
     from clew.session_writer import Written
     from clew.store import Store
@@ -45,7 +43,6 @@ __all__ = [
     "Ambiguous",
     "Busy",
     "Chain",
-    "Choice",
     "ClaudeKeys",
     "ClewError",
     "ClientIndex",
@@ -68,7 +65,6 @@ __all__ = [
     "NotFound",
     "Operation",
     "Record",
-    "Resolved",
     "Session",
     "SessionInfo",
     "State",
@@ -100,8 +96,6 @@ _HOMES = {
     "clew.records.line": ("Line",),
     "clew.records.record": ("Malformed", "Record"),
     "clew.loading": ("ClientIndex", "IndexBuilder", "Loaded", "Maps"),
-    "clew.resume.answers": ("Resolved",),
-    "clew.resume.choosing": ("Choice",),
     "clew.session": ("Session", "SessionInfo", "Transcript"),
     "clew.marks": ("Marked",),
     "clew.session_writer": ("Written",),
