@@ -48,14 +48,17 @@ def truncate(session: Session, log: Operations, point: Point, *, is_dry: bool = 
             f"{session.id} is the log of a subagent, which goes on from its last row and has no head to be moved",
             hint="truncate the session that started it",
         )
-    cut = _look(session, point)
+    session.refresh()
+    seen, cut = session.seen.revision, cut_at(session.links, point, session.messages())
     if is_dry or not cut.is_moved:
         return _told(session, cut, None)
     from clew.operations.truncate import planned
 
     def plan() -> Planned:
-        nonlocal cut
-        cut = _look(session, point)
+        nonlocal seen, cut
+        session.refresh()
+        if session.seen.revision != seen:
+            seen, cut = session.seen.revision, cut_at(session.links, point, session.messages())
         if not cut.is_moved:
             raise _IsThere("the conversation ends there already")
         return planned(session.seen, cut)
@@ -67,11 +70,6 @@ def truncate(session: Session, log: Operations, point: Point, *, is_dry: bool = 
     finally:
         session.fall_behind()
     return _told(session, cut, operation.id)
-
-
-def _look(session: Session, point: Point) -> Cut:
-    session.refresh()
-    return cut_at(session.links, point)
 
 
 def _told(session: Session, cut: Cut, operation: str | None) -> Truncated:
