@@ -321,6 +321,30 @@ def test_a_turn_counts_in_the_conversation_as_it_is_when_the_record_is_written(
     assert said(fresh(store, session))[-1] == "aintruder 0"
 
 
+def test_undo_does_not_cut_off_what_a_client_wrote_right_before_the_head_record(tmp_path: Path) -> None:
+    """It takes no lock, so that its row may come between our look at the revision and our write."""
+
+    class Slipping(Wrapper):
+        def append(self, key: LogKey, entries: Any, *, expect: str | None = None, **named: Any) -> Appended:
+            if b'"explicit":true' not in entries[0].data:
+                return self.inner.append(key, entries, expect=expect, **named)
+            row = {"type": "user", "uuid": "late", "parentUuid": end, "timestamp": "2099-01-01T00:00:00Z",
+                   "message": {"role": "user", "content": "late"}}  # fmt: skip
+            self.inner.append(key, [Entry(json.dumps(row, separators=(",", ":")).encode(), "late")])
+            return self.inner.append(key, entries, **named)
+
+    store = store_on(Slipping(ENGINES["files"](tmp_path)))
+    session = store.create(tmp_path)
+    for number in (1, 2):
+        turn(session, str(number))
+    end = session.head.uuid
+    session.truncate("turn:1")
+    with pytest.raises(Conflict, match="went on since"):
+        store.undo()
+    session.truncate("late")
+    assert said(fresh(store, session)) == ["q1", "a1", "q2", "a2", "late"]
+
+
 @pytest.mark.parametrize("way", ["finish", "undo"])
 def test_a_crash_behind_a_plan_that_was_made_anew_is_finished_or_undone(
     store: Store, session: Session, meanwhile: tuple[Meanwhile, Store], way: str

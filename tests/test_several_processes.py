@@ -142,7 +142,7 @@ def assert_whole(scene: Scene, *, is_alone: bool) -> Counter[str]:
                 elif is_explicit(row):
                     assert row.leaf_uuid in tree.records
             tree.add([row])
-        assert_operations(store, rows, told)
+        assert_operations(store, rows, told, is_alone=is_alone)
         assert session.head == find_head(tree, links_of(tree))
         chain = session.chain().records
         assert chain[0].uuid == scene.first[0]
@@ -154,7 +154,7 @@ def is_explicit(row: Record) -> bool:
     return row.type == "last-prompt" and row.explicit is True
 
 
-def assert_operations(store: Store, rows: list[Record], told: Told) -> None:
+def assert_operations(store: Store, rows: list[Record], told: Told, *, is_alone: bool) -> None:
     """Every truncation that was answered is an operation, and every explicit head record belongs to one."""
     operations = {each.id: each for each in store.operations()}
     assert store.operation_log.unfinished() == []
@@ -165,14 +165,17 @@ def assert_operations(store: Store, rows: list[Record], told: Told) -> None:
     assert undone == {name for name in answered if operations[name].state is State.UNDONE}
     assert {each.state for each in operations.values()} <= {State.DONE, State.UNDONE}
     plans = {name: plan_of(operations[name]) for name in answered}
-    places = {plan.size_bytes for plan in plans.values()}
+    places: set[int] = set()
     at = {row.line.position: row.raw.rstrip(b"\n") for row in rows if is_explicit(row)}
-    for name, plan in plans.items():
-        # Applied to the log as it was when it was planned: its record stands right behind that.
-        assert at.pop(plan.size_bytes) == plan.record().data
-        if name in undone:
-            assert_nothing_between(rows, plan.size_bytes, plan.record_back().data, places)
+    for plan in sorted(plans.values(), key=lambda plan: plan.size_bytes):
+        # Applied to the log as it was when it was planned: its record stands right behind that, but for what a client
+        # without a lock wrote at the same moment.
+        place = plan.size_bytes if is_alone else min(each for each in at if each >= plan.size_bytes)
+        places.add(place)
+        assert at.pop(place) == plan.record().data
     assert set(at.values()) <= {plans[name].record_back().data for name in undone}
+    for name in undone:
+        assert_nothing_between(rows, plans[name].size_bytes, plans[name].record_back().data, places)
 
 
 def assert_nothing_between(rows: list[Record], start: int, back: bytes, truncations: set[int]) -> None:

@@ -33,6 +33,8 @@ class Truncated(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     first_dropped: str | None = None
     """The first words of the first prompt that was dropped."""
+    before: str | None = None
+    """The row that brings it back when it is truncated to; None where the conversation was empty."""
     is_moved: bool = True
     """False where the conversation ended there already."""
 
@@ -75,4 +77,6 @@ def truncate(session: Session, log: Operations, point: Point, *, is_dry: bool = 
 def _told(session: Session, cut: Cut, operation: str | None) -> Truncated:
     is_live = session.is_live
     notes = (*cut.notes, *((IS_LIVE,) if is_live else ()))
-    return Truncated(session.id, cut.head, cut.dropped, operation, is_live, notes, cut.first_dropped, cut.is_moved)
+    return Truncated(
+        session.id, cut.head, cut.dropped, operation, is_live, notes, cut.first_dropped, cut.before, cut.is_moved
+    )
