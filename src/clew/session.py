@@ -7,7 +7,7 @@ the log, which is kept until `refresh` is called, or something is appended here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -19,9 +19,11 @@ from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, sm
 from clew.engines.filesystem import shown_path
 from clew.errors import NotFound, UsageError
 from clew.layouts.claude import Kind, flat_meta, is_flat
+from clew.marks import Change, Marked, Text, Truth, apply, labelled, wanted
 from clew.records.codec import decode_lines
 from clew.records.envelope import Given, Origin, Said
 from clew.records.line import Line
+from clew.records.own import NOTE_TYPE
 from clew.records.record import Malformed, Record, Row, body_of, records_in
 from clew.records.views import view_of
 from clew.records.workflow import AgentMetadata
@@ -31,6 +33,7 @@ from clew.transcript.chain import Chain, chain_to
 from clew.transcript.digest import Digest, DigestFold
 from clew.transcript.head import Head, find_head
 from clew.transcript.links import Links, links_of
+from clew.transcript.marks import Marks
 from clew.transcript.message import Message
 from clew.transcript.messages import Conversation, State, conversation
 from clew.transcript.points import Point, chain_at, cut, parse_point
@@ -321,7 +324,7 @@ class Session:
     def close(self, *, exit_reason: str | None = None) -> None:
         """Flushes; nothing can be appended here afterwards. The reason is noted in the session, for lists."""
         if not self._is_closed and exit_reason is not None and self.engine.stat(self.key) is not None:
-            self._open_writer().note({"exitReason": exit_reason})
+            self._open_writer().note(lambda: [{"type": NOTE_TYPE, "exitReason": exit_reason}])
         self._is_closed = True
         self.flush()
 
@@ -381,6 +384,32 @@ class Session:
 
     # Names and marks.
 
+    def set(
+        self,
+        *,
+        title: Text = UNSET,
+        tag: Text = UNSET,
+        pinned: Truth = UNSET,
+        archived: Truth = UNSET,
+        owner: Text = UNSET,
+        workspace: Text = UNSET,
+        labels: Collection[str] | UnsetType | None = UNSET,
+    ) -> Marked:
+        """Sets what is named; None, an empty text and False take it off. What is so already is not written again.
+
+        All is checked first. The rows are one append beside the conversation, which leaves the time of a client's file
+        as it is: `--continue` there still means what was spoken in last. Of two programs that set different things at
+        once both are kept; of the same thing the last one counts.
+        """
+        return self._mark(wanted(title, tag, pinned, archived, owner, workspace, labels))
+
+    def label(self, *names: str, off: bool = False) -> Marked:
+        """Adds labels, or takes these off, and leaves the others, also those that another program adds at once."""
+        return self._mark(labelled(names, off=off))
+
+    def _mark(self, change: Change) -> Marked:
+        return apply(self, self._open_writer(), change, self._at_home().makers().timestamp)
+
     # Branches.
 
     def truncate(self, at: Point | str, *, dry_run: bool = False) -> Truncated:
@@ -407,6 +436,11 @@ class Session:
     def names(self) -> Mapping[str, Record]:
         """The last row of each type that names the session or its head, as of the last reading."""
         return self._load().names
+
+    @property
+    def marks(self) -> Marks:
+        """What clew noted of it, as of the last reading."""
+        return self._load().marks
 
     @property
     def seen(self) -> LogStat:

@@ -14,9 +14,11 @@ from clew.engines.contract import Engine, LogStat
 from clew.errors import Conflict
 from clew.records.codec import REASON_OPEN, decode_lines
 from clew.records.line import Line
+from clew.records.own import NOTE_TYPE
 from clew.records.record import Malformed, Record, Row
 from clew.session_writer import SAID_AGAIN
 from clew.transcript.digest import DigestFold
+from clew.transcript.marks import UNMARKED, Marks
 from clew.transcript.tree import Tree
 
 TAIL_BYTES = 4096
@@ -35,7 +37,9 @@ class Loaded(msgspec.Struct):
     last: Row | None = None
     """The last row, blank ones included: the log is read on behind it."""
     names: dict[str, Record] = {}
-    """The last title, tag and head record, by type."""
+    """The last title, tag, note and head record, by type."""
+    marks: Marks = UNMARKED
+    """What all notes say together."""
 
 
 def read(engine: Engine, stat: LogStat, fold: DigestFold | None = None) -> Loaded:
@@ -97,6 +101,8 @@ def _take(loaded: Loaded, rows: Iterator[Row]) -> None:
                 fold(row)
                 if row.type in _NAMES:
                     names[row.type] = row
+                    if row.type == NOTE_TYPE:
+                        loaded.marks = loaded.marks.after(row.body())
                 yield row
             elif isinstance(row, Malformed):
                 loaded.malformed.append(row)
