@@ -283,12 +283,17 @@ class Meanwhile(Wrapper):
     """Somebody appends a turn before each of the first head records of truncations gets through."""
 
     left = 0
+    is_crashing = False
+    """Whether the power goes when the head record was written."""
 
     def append(self, key: LogKey, entries: Any, *, expect: str | None = None, **named: Any) -> Appended:
         if self.left and b'"explicit":true' in entries[0].data:
             self.left -= 1
             self.intrude(key)
-        return self.inner.append(key, entries, expect=expect, **named)
+        done = self.inner.append(key, entries, expect=expect, **named)
+        if self.is_crashing:
+            raise KeyboardInterrupt
+        return done
 
     def intrude(self, key: LogKey) -> None:
         there = Store(self.inner, clock=ticking(), new_id=lambda: str(uuid4()))
@@ -314,6 +319,47 @@ def test_a_turn_counts_in_the_conversation_as_it_is_when_the_record_is_written(
     assert [(each.id, each.state) for each in store.operations()] == [(done.operation, State.DONE)]
     store.undo()
     assert said(fresh(store, session))[-1] == "aintruder 0"
+
+
+def test_undo_does_not_cut_off_what_a_client_wrote_right_before_the_head_record(tmp_path: Path) -> None:
+    """It takes no lock, so that its row may come between our look at the revision and our write."""
+
+    class Slipping(Wrapper):
+        def append(self, key: LogKey, entries: Any, *, expect: str | None = None, **named: Any) -> Appended:
+            if b'"explicit":true' not in entries[0].data:
+                return self.inner.append(key, entries, expect=expect, **named)
+            row = {"type": "user", "uuid": "late", "parentUuid": end, "timestamp": "2099-01-01T00:00:00Z",
+                   "message": {"role": "user", "content": "late"}}  # fmt: skip
+            self.inner.append(key, [Entry(json.dumps(row, separators=(",", ":")).encode(), "late")])
+            return self.inner.append(key, entries, **named)
+
+    store = store_on(Slipping(ENGINES["files"](tmp_path)))
+    session = store.create(tmp_path)
+    for number in (1, 2):
+        turn(session, str(number))
+    end = session.head.uuid
+    session.truncate("turn:1")
+    with pytest.raises(Conflict, match="went on since"):
+        store.undo()
+    session.truncate("late")
+    assert said(fresh(store, session)) == ["q1", "a1", "q2", "a2", "late"]
+
+
+@pytest.mark.parametrize("way", ["finish", "undo"])
+def test_a_crash_behind_a_plan_that_was_made_anew_is_finished_or_undone(
+    store: Store, session: Session, meanwhile: tuple[Meanwhile, Store], way: str
+) -> None:
+    engine, there = meanwhile
+    engine.left, engine.is_crashing = 1, True
+    with pytest.raises(KeyboardInterrupt):
+        there.session(session.id).truncate("turn:-2")
+    (unfinished,) = store.operation_log.unfinished()
+    if way == "finish":
+        assert store.operation_log.finish(unfinished.id).state is State.DONE
+        assert said(fresh(store, session))[-1] == "a3"
+    store.undo(unfinished.id)
+    assert said(fresh(store, session))[-1] == "aintruder 0"
+    assert len([row for row in heads(fresh(store, session)) if row.get("explicit")]) == 2
 
 
 def test_undo_that_meets_an_append_is_refused(

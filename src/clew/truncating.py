@@ -33,6 +33,8 @@ class Truncated(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     first_dropped: str | None = None
     """The first words of the first prompt that was dropped."""
+    before: str | None = None
+    """The row that brings it back when it is truncated to; None where the conversation was empty."""
     is_moved: bool = True
     """False where the conversation ended there already."""
 
@@ -48,14 +50,17 @@ def truncate(session: Session, log: Operations, point: Point, *, is_dry: bool = 
             f"{session.id} is the log of a subagent, which goes on from its last row and has no head to be moved",
             hint="truncate the session that started it",
         )
-    cut = _look(session, point)
+    session.refresh()
+    seen, cut = session.seen.revision, cut_at(session.links, point, session.messages())
     if is_dry or not cut.is_moved:
         return _told(session, cut, None)
     from clew.operations.truncate import planned
 
     def plan() -> Planned:
-        nonlocal cut
-        cut = _look(session, point)
+        nonlocal seen, cut
+        session.refresh()
+        if session.seen.revision != seen:
+            seen, cut = session.seen.revision, cut_at(session.links, point, session.messages())
         if not cut.is_moved:
             raise _IsThere("the conversation ends there already")
         return planned(session.seen, cut)
@@ -69,12 +74,9 @@ def truncate(session: Session, log: Operations, point: Point, *, is_dry: bool = 
     return _told(session, cut, operation.id)
 
 
-def _look(session: Session, point: Point) -> Cut:
-    session.refresh()
-    return cut_at(session.links, point)
-
-
 def _told(session: Session, cut: Cut, operation: str | None) -> Truncated:
     is_live = session.is_live
     notes = (*cut.notes, *((IS_LIVE,) if is_live else ()))
-    return Truncated(session.id, cut.head, cut.dropped, operation, is_live, notes, cut.first_dropped, cut.is_moved)
+    return Truncated(
+        session.id, cut.head, cut.dropped, operation, is_live, notes, cut.first_dropped, cut.before, cut.is_moved
+    )

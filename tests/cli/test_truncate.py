@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_in_json_it_is_the_session_the_head_and_what_was_dropped(run: Run, log: 
     assert list(done.json)[:5] == ["session_id", "head", "dropped", "operation", "live"]
     assert done.json | {"operation": ""} == {
         "session_id": ONE, "head": "a2", "dropped": 4, "operation": "", "live": False, "dry_run": False, "notes": [],
-        "first_dropped": "second question",
+        "first_dropped": "second question", "before": "a6",
     }  # fmt: skip
     assert done.json["operation"] == run("operations", "--json").json[0]["operation"]
     assert run("show", ONE, "--json").json["head"] == "a2"
@@ -118,6 +119,19 @@ def test_a_live_session_is_named_on_stderr(run: Run, config_dir: Path) -> None:
     assert "a running client holds this session" in done.err
     assert "a running client" not in run("truncate", ONE, "--at", "a6", "-q").err
     assert run("truncate", ONE, "--at", "turn:1", "--json").json["live"] is True
+
+
+@pytest.mark.parametrize("folder", ["other/projects/-home-me-proj", "lone"])
+def test_the_hint_for_a_file_elsewhere_leads_back_too(run: Run, log: Path, tmp_path: Path, folder: str) -> None:
+    path = tmp_path / folder / log.name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(log.read_bytes())
+    done = run("truncate", path, "--at", "turn:1")
+    assert len(run("show", path, "--json").json["messages"]) == 2
+    words = shlex.split(done.out.partition("Bring it back: clew ")[2].partition("  (")[0])
+    assert run(*words).code == 0
+    assert len(run("show", path, "--json").json["messages"]) == 6
+    assert log.read_bytes() == path.read_bytes()[: len(log.read_bytes())]
 
 
 @pytest.mark.usefixtures("log")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from clew.session_writer import IS_LIVE
 from contents import set_live
 from odd_files.answers import clients, plain
 from odd_files.rows import SESSION, answer, boundary, encoded, summary, text, user, uuid
-from real_client import PROBE, Case, Sent, conversation, project_folder, resume
+from real_client import PROBE, Case, Sent, conversation, in_namespace, project_folder, resume
 from test_appending import Place, turns
 
 pytestmark = pytest.mark.compat
@@ -198,6 +200,40 @@ def test_the_client_rewinds_files_to_a_prompt_that_was_kept_and_to_no_other(plac
     rewound = run(place, session.id, "--rewind-files", prompts[0], prompt="", environment=CHECKPOINTS)
     assert rewound.exit_code == 0, rewound.stderr
     assert not file.exists()
+
+
+def test_a_client_that_runs_goes_on_from_its_own_head_and_is_named(place: Place) -> None:
+    """The same with the client itself, held between two prompts while clew truncates and appends."""
+    session = place.create()
+    turns(session, ["one", "two"])
+    job = {"binary": str(place.client), "config": str(place.config), "cwd": str(place.work), "session": session.id,
+           "prompts": ["said first", "said second"]}  # fmt: skip
+    script = Path(__file__).with_name("held_client.py")
+    command = [*in_namespace(), sys.executable, "-I", str(script)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as held:
+        assert held.stdin is not None
+        assert held.stdout is not None
+        held.stdin.write(json.dumps(job) + "\n")
+        held.stdin.flush()
+        assert held.stdout.readline() == "held\n"
+        before = Path(session.where).read_bytes()
+        session = place.store.session(session.id)
+        done = session.truncate("turn:1")
+        assert (done.is_live, done.notes, done.dropped) == (True, (IS_LIVE,), 4)
+        session.append_many([{"role": "user", "content": "beside it"}, {"role": "assistant", "content": "a branch"}])
+        ours = {row.uuid for row in session.tree.records.values()}
+        held.stdin.write("\n")
+        held.stdin.flush()
+        sent = json.loads(held.stdout.readline())
+        assert held.wait(timeout=60) == 0
+    said_to_it = [m["content"][0]["text"] for m in conversation(sent, "said second") or []]
+    assert said_to_it == ["prompt one", "answer one", "prompt two", "answer two", "said first", "ok"]
+    assert Path(session.where).read_bytes().startswith(before)
+    session = place.store.session(session.id)
+    assert ours < {row.uuid for row in session.tree.records.values()}
+    # The last who wrote decides, as between two clients; the other branch can be gone back to.
+    assert [m["content"][0]["text"] for m in said(session)] == [*said_to_it, "said second", "ok"]
+    place.agrees(session)
 
 
 def test_nothing_that_a_running_client_writes_is_lost(place: Place) -> None:

@@ -77,9 +77,12 @@ def finished(store: Store) -> None:
     Half a head record that a crash left is a log that changed: then the way out is to undo what was not done.
     """
     for operation in store.operation_log.unfinished():
+        is_there = head(store) == NEW
         try:
             store.operation_log.finish(operation.id)
         except Conflict:
+            if is_there:
+                raise
             store.undo(operation.id)
     states = [each.state for each in store.operations()]
     assert head(store) == (NEW if states == [State.DONE] else OLD), states

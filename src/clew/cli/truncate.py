@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from clew.cli import output, render
@@ -9,6 +11,7 @@ from clew.cli.completion import session_names
 from clew.cli.group import Command
 from clew.cli.options import Settings, settings_of, warn
 from clew.cli.render import Paint, plural
+from clew.session import Session
 from clew.truncating import Truncated
 
 
@@ -32,7 +35,7 @@ def command(context: click.Context, session: str, at: str, dry_run: bool) -> Non
     if settings.is_json:
         output.write_json(told(truncated, is_dry=dry_run))
     else:
-        say(truncated, settings, is_dry=dry_run)
+        say(truncated, found, settings, is_dry=dry_run)
     for note in truncated.notes:
         warn(settings, note)
 
@@ -42,11 +45,11 @@ def told(truncated: Truncated, *, is_dry: bool) -> dict[str, object]:
     return {
         "session_id": truncated.session_id, "head": truncated.head, "dropped": truncated.dropped,
         "operation": truncated.operation, "live": truncated.is_live, "dry_run": is_dry, "notes": truncated.notes,
-        "first_dropped": truncated.first_dropped,
+        "first_dropped": truncated.first_dropped, "before": truncated.before,
     }  # fmt: skip
 
 
-def say(truncated: Truncated, settings: Settings, *, is_dry: bool) -> None:
+def say(truncated: Truncated, session: Session, settings: Settings, *, is_dry: bool) -> None:
     """The same for people."""
     paint = Paint(is_on=settings.has_color)
     name = render.neutral(truncated.session_id)
@@ -57,5 +60,14 @@ def say(truncated: Truncated, settings: Settings, *, is_dry: bool) -> None:
     what = plural(truncated.dropped, "message") + (f", from {paint(words, bold=True)} on" if words else "")
     click.echo(f"{'Would drop' if is_dry else 'Dropped'} {what}.")
     if truncated.operation is not None and not settings.is_quiet:
-        undo = render.neutral(f"clew undo{settings.words} {truncated.operation[:8]}")
-        click.echo(paint(f"Bring it back: {undo}  (nothing was deleted)", dim=True))
+        click.echo(paint(f"Bring it back: {way_back(truncated, session, settings)}  (nothing was deleted)", dim=True))
+
+
+def way_back(truncated: Truncated, session: Session, settings: Settings) -> str:
+    """The command that brings back what was dropped. An operation is undone where it was recorded."""
+    url, words = session.engine.url, settings.words
+    if url == settings.store().engine.url:
+        return render.neutral(f"clew undo{words} {(truncated.operation or '')[:8]}")
+    if session.project:
+        return render.neutral(f"clew undo --store {shlex.quote(url)} {(truncated.operation or '')[:8]}")
+    return render.neutral(f"clew truncate {shlex.quote(session.where)} --at {truncated.before}")

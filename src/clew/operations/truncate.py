@@ -124,8 +124,8 @@ def _must_go_back(engine: Engine, stat: LogStat, plan: Plan) -> bool:
                 if head is not None:
                     newest = newest or head
                     is_back |= head.leaf_uuid == plan.before and head.explicit is True
-            # The plan was applied, if at all, to the log as it was: the first row since is the record, or none is.
-            was_moved = line.data.rstrip(b"\r\n") == ours
+            # Not only the first row since: the client takes no lock, and may have written right before us.
+            was_moved |= line.data.rstrip(b"\r\n") == ours
     except NotFound:
         return False
     if not was_moved and stat.revision.partition("-")[0] != plan.revision.partition("-")[0]:

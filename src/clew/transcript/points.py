@@ -75,13 +75,13 @@ def cut(chain: Sequence[Record], point: Point) -> list[Record]:
     return list(chain[: point.place(chain) + 1])
 
 
-def chain_at(tree: Tree, links: Links, point: Point) -> Chain:
-    """The chain that ends at the point.
+def chain_at(tree: Tree, links: Links, point: Point, chain: Chain | None = None) -> Chain:
+    """The chain that ends at the point. `chain` is that of the head, where it is known already.
 
     It is the chain of the head, cut there. A record or answer that is not on it, but in the log, is taken with its own
     branch; one that a compaction took out of the conversation with the records as they were before.
     """
-    chain = chain_to(tree, find_head(tree, links).uuid, links)
+    chain = chain_to(tree, find_head(tree, links).uuid, links) if chain is None else chain
     elsewhere = point.elsewhere(tree, chain.records)
     if elsewhere is not None:
         leaf, point = elsewhere

@@ -6,6 +6,8 @@ so what is told here is what every later reader says, the client included.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
 
 from clew.errors import UsageError
@@ -13,6 +15,7 @@ from clew.records.record import Record
 from clew.transcript.chain import Chain, chain_to
 from clew.transcript.head import Head, find_head
 from clew.transcript.links import Links
+from clew.transcript.message import Message
 from clew.transcript.messages import conversation
 from clew.transcript.points import Point, chain_at
 from clew.transcript.prompts import preview, prompt_of
@@ -44,8 +47,8 @@ class Cut(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def cut_at(links: Links, point: Point) -> Cut:
-    """What an explicit head record at this point does.
+def cut_at(links: Links, point: Point, messages: Sequence[Message] | None = None) -> Cut:
+    """What an explicit head record at this point does. `messages` are those of before, where they are known already.
 
     Raises what `chain_at` raises, and `UsageError` for a point that is in the log, but where the client would not go
     on: before a compaction that took those rows away, or where no prompt or answer ends.
@@ -53,21 +56,22 @@ def cut_at(links: Links, point: Point) -> Cut:
     tree = links.tree
     old = find_head(tree, links)
     before = chain_to(tree, old.uuid, links)
-    wanted = chain_at(tree, links, point)
-    leaf, head, after = _best(links, wanted)
-    kept = {record.uuid for record in after.records}
+    wanted = chain_at(tree, links, point, before)
+    leaf, head, after = _best(links, before, wanted)
+    kept, asked = _uuids(after), _uuids(wanted)
     gone = [record for record in before.records if record.uuid not in kept]
-    asked = {record.uuid for record in wanted.records}
+    if gone and messages is None:
+        messages = conversation(before.records).messages
     return Cut(
         leaf, head, _named(links) if old.refused else old.uuid,
-        _dropped(before, after), _first_prompt(gone), _first_prompt(after.records[::-1]),
-        _first_prompt(before.records[::-1]),
-        old.refused or old.uuid is None or _uuids(before) != _uuids(after),
+        sum(kept.isdisjoint(message.uuids) for message in messages or ()) if gone else 0,
+        _first_prompt(gone), _first_prompt(reversed(after.records)), _first_prompt(reversed(before.records)),
+        old.refused or old.uuid is None or bool(gone) or _uuids(before) != kept,
         _notes(more=len(kept - asked), fewer=len(asked - kept)),
     )  # fmt: skip
 
 
-def _best(links: Links, wanted: Chain) -> tuple[str, str, Chain]:
+def _best(links: Links, before: Chain, wanted: Chain) -> tuple[str, str, Chain]:
     """Which row the head record names, with the head and the chain that follow.
 
     The last row up to the point; but where that one was put back from beside the chain, and the way up from it passes
@@ -76,21 +80,21 @@ def _best(links: Links, wanted: Chain) -> tuple[str, str, Chain]:
     named = [record.uuid for record in reversed(wanted.records) if record.uuid]
     if not named:
         raise UsageError("the rows up to that point have no uuid, so that no head record could name them")
-    found = (named[0], *_moved(links, named[0]))
+    found = (named[0], *_moved(links, before, named[0]))
     proper = next((uuid for uuid in named if uuid not in wanted.put_back), None)
     if named[0] in wanted.put_back and proper is not None and not _holds(found[2], wanted):
-        other = (proper, *_moved(links, proper))
+        other = (proper, *_moved(links, before, proper))
         return other if _holds(other[2], wanted) else found
     return found
 
 
 def _holds(chain: Chain, wanted: Chain) -> bool:
-    return {record.uuid for record in wanted.records} <= {record.uuid for record in chain.records}
+    return _uuids(wanted) <= _uuids(chain)
 
 
-def _moved(links: Links, leaf: str) -> tuple[str, Chain]:
+def _moved(links: Links, before: Chain, leaf: str) -> tuple[str, Chain]:
     """The head and the chain once the head record is there."""
-    if leaf not in links or _is_compacted_away(links, leaf):
+    if leaf not in links or _is_compacted_away(links, before, leaf):
         raise UsageError(
             f"the row {leaf} stands before a compaction that took it out of the conversation: the client does not go "
             "back there",
@@ -126,7 +130,7 @@ def _under(links: Links, leaf: str) -> Links:
     return Links(links.tree.with_head(leaf), links.parents, links.has_kept)
 
 
-def _is_compacted_away(links: Links, leaf: str) -> bool:
+def _is_compacted_away(links: Links, before: Chain, leaf: str) -> bool:
     """Whether the client reads the row only as long as the log is small.
 
     A compaction without a note of kept rows leaves the rows before it where they are, and the client goes back to them
@@ -136,24 +140,18 @@ def _is_compacted_away(links: Links, leaf: str) -> bool:
     tree = links.tree
     if links.has_kept or not tree.boundaries or tree.ordinals[leaf] > tree.ordinals[tree.boundaries[-1]]:
         return False
-    now = chain_to(tree, find_head(tree, links).uuid, links)
-    return not any(record.uuid == leaf for record in now.records)
+    return leaf not in _uuids(before)
 
 
 def _place(head: Head) -> str:
     return f"at {head.uuid}, {head.why}"
 
 
-def _uuids(chain: Chain) -> list[str | None]:
-    return [record.uuid for record in chain.records]
+def _uuids(chain: Chain) -> set[str | None]:
+    return {record.uuid for record in chain.records}
 
 
-def _dropped(before: Chain, after: Chain) -> int:
-    kept = {uuid for message in conversation(after.records).messages for uuid in message.uuids}
-    return sum(kept.isdisjoint(message.uuids) for message in conversation(before.records).messages)
-
-
-def _first_prompt(records: list[Record]) -> str | None:
+def _first_prompt(records: Iterable[Record]) -> str | None:
     prompts = (prompt_of(record) for record in records)
     return next((preview(prompt.text) for prompt in prompts if prompt is not None and prompt.is_turn), None)
 
