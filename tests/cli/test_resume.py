@@ -193,7 +193,8 @@ def test_json_names_candidates_where_it_is_not_clear(run: Run, config_dir: Path,
     assert "2 sessions have this title" in done.json["error"]
     done = run("resume", "--all", "same")
     assert (done.code, done.out) == (4, "")
-    assert set(ids) <= set(done.err.split())
+    assert [line.strip() for line in done.err.splitlines()][1:3] == [f"{id_}  Same" for id_ in ids]
+    assert run("show", "--all", "same").err == done.err
     assert run("resume", "--all", "--json").json["candidates"] == ids
     assert run("resume", "", "--json").code == 2
 

@@ -14,6 +14,7 @@ import click
 from clew.errors import ClewError, NotFound, UsageError
 
 if TYPE_CHECKING:
+    from clew.resume.answers import Resolved
     from clew.session import Session
     from clew.store import Store
 
@@ -79,7 +80,17 @@ class Settings:
 
     def session(self, name: str) -> Session:
         """The session that the person means, by the resolvers; the scope is where titles, tags and the like count."""
-        return self.store().resume(name, scope=self.scope)
+        return self.only(self.store().resolve(name, scope=self.scope))
+
+    def only(self, resolved: Resolved) -> Session:
+        """The session that was found. Where it is not just one, the error lists candidates, for people with titles."""
+        from clew.cli.render import line
+        from clew.resume.resolving import only
+
+        if not self.is_json:
+            told = [each.name + (f"  {line(each.title, 60)}" if each.title else "") for each in resolved.candidates]
+            return only(resolved, told=told)
+        return only(resolved)
 
 
 def settings_of(context: click.Context) -> Settings:

@@ -12,7 +12,6 @@ from clew.cli.starting import Wish, checked, document, is_terminal, rehearse, st
 from clew.errors import NotFound, UsageError
 from clew.resume.answers import Resolved
 from clew.resume.look import Look
-from clew.resume.resolving import only
 from clew.session import Session
 
 NOTHING = "no session was named"
@@ -91,7 +90,7 @@ def _unclear(resolved: Resolved, settings: Settings, wish: Wish) -> int:
     if not settings.is_json:
         if not resolved.query:
             raise UsageError(NOTHING, hint=resolved.hint, candidates=[each.name for each in resolved.candidates])
-        only(resolved)
+        settings.only(resolved)
     told = document(None, settings, wish, kind=resolved.kind, query=resolved.query, url=resolved.url)
     told["candidates"] = [each.name for each in resolved.candidates]
     if resolved.why and resolved.query:

@@ -5,7 +5,7 @@ docs/design/0016-finding-a-session.md says what the client does with the same te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from importlib import import_module
 from typing import TypeAlias, cast
@@ -52,13 +52,13 @@ def asked(text: str, look: Look, *, without: Collection[str] = ()) -> Answer:
     return None
 
 
-def only(resolved: Resolved) -> Session:
+def only(resolved: Resolved, *, told: Sequence[str] | None = None) -> Session:
     """The session. Raises `Ambiguous` or `NotFound` with the candidates, and `UsageError` for one that is elsewhere."""
     if resolved.session is not None:
         return resolved.session
     if resolved.kind == "remote":
         raise UsageError(f"{_shown(resolved.url or '')} is not in this store", hint="fetch it, then name its file")
-    names = [each.name for each in resolved.candidates]
+    names = [each.name for each in resolved.candidates] if told is None else told
     kind = Ambiguous if resolved.is_ambiguous else NotFound
     raise kind(resolved.why, hint=resolved.hint, candidates=names)
 
