@@ -130,6 +130,13 @@ SITUATIONS |= {
 
 
 @situation
+def one_that_goes_on_in_an_empty_one(of: Situation) -> None:
+    of.older()
+    of.put(C, raw=b"")
+    of.put(B, *turn("cont"), continued_in(C), at=10)
+
+
+@situation
 def a_future_time(of: Situation) -> None:
     of.older()
     of.put(B, *turn("new"), at=10**9)

@@ -153,6 +153,16 @@ def test_without_colour_there_is_none(sessions: Path, environment: dict[str, str
     assert b"[38;" not in seen
 
 
+def test_the_end_of_a_conversation_is_what_was_said_and_no_result_of_a_tool(sessions: Path, work: Path) -> None:
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "a page"}]
+    rows = [*two_turns(), user("u5", result, "a4", 5), assistant("a6", "It is a page.", "u5", 6)]
+    write(sessions, 9, *rows, at=1, project=project_folder(work))
+    found = Rows(Look(clew.open(sessions)))
+    said = found.ending(found.all[0])
+    assert said[-2:] == [("assistant", "second answer"), ("assistant", "It is a page.")]
+    assert said[0] == ("user", "first question")
+
+
 def test_rows_say_what_is_known_and_the_chosen_one_stays_chosen(sessions: Path) -> None:
     rows = Rows(Look(clew.open(sessions)))
     assert [row.says for row in rows.all] == ["", "", "", ""]

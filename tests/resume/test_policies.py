@@ -10,6 +10,7 @@ import pytest
 
 import clew
 from clew import NotFound, UsageError
+from clew.engines.files_reader import CHUNK_BYTES
 from clew.resume.choosing import PassedOver
 from continuing import SITUATIONS, A, B, Situation, made, title, turn
 from session_files import assistant, in_bytes
@@ -144,6 +145,21 @@ def test_what_is_no_policy_is_a_wrong_call(of: Situation, text: str) -> None:
     with pytest.raises(UsageError) as caught:
         clew.open(of.config).continued(of.work, policy=text)
     assert "prefer-tag" in caught.value.hint
+
+
+def test_a_row_that_lies_over_the_end_of_a_chunk_is_seen(of: Situation) -> None:
+    filler = in_bytes(title("t" * (CHUNK_BYTES - 100)))
+    of.put(B, raw=filler + b" " * (CHUNK_BYTES - len(filler) - 5) + in_bytes(*turn("n")), at=10)
+    assert taken(of) == B
+
+
+def test_times_are_compared_by_whole_milliseconds(of: Situation) -> None:
+    of.put(B, *turn("n"))
+    for name, ns in ((A, 100_000), (B, 900_000)):
+        os.utime(of.folder / f"{name}.jsonl", ns=(10**18 + ns, 10**18 + ns))
+    assert taken(of) == A
+    os.utime(of.folder / f"{B}.jsonl", ns=(10**18 + 1_000_000, 10**18 + 1_000_000))
+    assert taken(of) == B
 
 
 def test_only_the_newest_is_read(of: Situation) -> None:

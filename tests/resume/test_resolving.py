@@ -112,6 +112,15 @@ def test_the_title_in_the_clients_sidecar_counts_where_the_row_is_gone(store: St
         store.resume("By a model")
 
 
+def test_a_title_that_was_taken_off_does_not_come_back_from_the_sidecar(store: Store, config_dir: Path) -> None:
+    path = write(config_dir, 1, *two_turns(), titled("By a model", "ai-title"), titled(""))
+    path.with_suffix("").mkdir()
+    (path.with_suffix("") / "custom-title.json").write_text('{"customTitle":"Old"}')
+    assert names(store, "By a model") == "1"
+    with pytest.raises(NotFound):
+        store.resume("Old")
+
+
 def test_a_title_that_two_share_is_ambiguous_newest_first(store: Store, config_dir: Path) -> None:
     write(config_dir, 1, *two_turns(), titled("Same"), at=1)
     write(config_dir, 2, *two_turns(), titled("same", "ai-title"), at=2)
@@ -263,6 +272,14 @@ def test_names_are_found_on_every_engine(engine: Callable[[Path], Any], tmp_path
         assert store.resume(text).key == session.key
     with pytest.raises(NotFound):
         store.resume("tag:none")
+
+
+def test_an_id_that_is_given_whole_is_no_beginning_of_another(tmp_path: Path) -> None:
+    store = store_on(ENGINES["memory"](tmp_path))
+    for name in ("a", "ab"):
+        store.create("/p", id=name).append({"role": "user", "content": "hi"})
+    assert store.resume("a").id == store.resume("project:/p#a").id == "a"
+    assert store.resume("project:/p#ab").id == "ab"
 
 
 @pytest.mark.usefixtures("permissions_count")
