@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from clew.engines.contract import LogStat
+from clew.engines.contract import SORTS, LogStat, Order
 from clew.errors import ClewError, NotFound, UsageError
 from clew.records.codec import decode_lines
 from clew.records.record import Record, records_in
@@ -151,5 +151,5 @@ def policy_of(name: str) -> Policy:
 
 def _newest_first(look: Look, projects: Sequence[str] | None) -> list[LogStat]:
     found = look.store.logs() if projects is None else [stat for key in projects for stat in look.store.logs(key)]
-    # The client compares whole milliseconds. Which of two it takes that have the same is chance; here it is the key.
-    return sorted(found, key=lambda stat: (-(stat.modified_ns // 1_000_000), stat.key))
+    # The client compares whole milliseconds. Which of two it takes that have the same is chance; here it is the later.
+    return sorted(found, key=SORTS[Order.NEWEST_FIRST])
