@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import clew
 from clew_calls import Run
 from continuing import project_folder
 from session_files import Row, assistant, session_id, user, write
+from terminal import Terminal
 
 NEW = "11111111-2222-4333-8444-555555555555"
 CLIENT = """#!{python}
@@ -130,6 +132,23 @@ def test_a_directory_that_is_gone_is_told_with_what_to_type(config_dir: Path, wo
     _, told, _ = started("resume", id_, "--in", str(tmp_path))
     assert told["cwd"] == str(tmp_path.resolve())
     assert started("resume", id_, "--in", str(work))[0] == 4
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize(("typed", "where"), [("\r", "here"), ("other\r", "here/other")])
+def test_in_a_terminal_it_asks_for_another_directory(
+    config_dir: Path, work: Path, tmp_path: Path, typed: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = put(config_dir, 1, work)
+    work.rmdir()
+    (tmp_path / "here" / "other").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    environment = os.environ | {"PYTHONPATH": str(Path(clew.__file__).parent.parent), "TERM": "xterm"}
+    with closing(Terminal([sys.executable, "-m", "clew", "resume", id_], environment, size=(30, 200))) as terminal:
+        terminal.sees("Start Claude Code in which directory?")
+        terminal.type(typed)
+        terminal.sees(f'"cwd": "{(tmp_path / where).resolve()}"')
+        assert terminal.ends()[0] == 7
 
 
 @pytest.mark.usefixtures("client")
