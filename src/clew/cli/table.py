@@ -36,7 +36,7 @@ HELP: dict[str, str] = {
     "truncate": "Go back to an earlier point of a session.",
     "delete": "Delete sessions; `clew undo` brings them back.",
     "undo": "Undo the newest operation, or the one named.",
-    "operations": "List what was deleted and undone, newest first.",
+    "operations": "List what was deleted, truncated and undone, newest first.",
     "title": "Give a session a title.",
     "tag": "Tag a session.",
     "label": "Label a session.",
