@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from clew.records.views import View
+from clew.records.views import JsonValue, View
 
 NOTE_TYPE = "clew-session"
+FORK_TYPE = "clew-fork"
 
 
 class SessionNote(View, frozen=True):
     """What is noted of a session. Of each field the last row that has it counts."""
 
     exit_reason: str | None = None
+
+
+class ForkNote(View, frozen=True):
+    """What the session was forked from, and where: `at` is the uuid of the point, None for an empty fork."""
+
+    kind: str | None = None
+    parent_session_id: str | None = None
+    parent_project: str | None = None
+    at: str | None = None
+    forked_at: str | None = None
+    lineage: JsonValue = None
+    """Of an attached fork: the point of every ancestor."""

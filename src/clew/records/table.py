@@ -72,6 +72,7 @@ VIEWS: dict[str, str] = {
     "agent_metadata": "clew.records.workflow:AgentMetadata",
     # What clew notes of a session.
     "clew-session": "clew.records.own:SessionNote",
+    "clew-fork": "clew.records.own:ForkNote",
 }
 
 NOT_IN_TABLE = frozenset({"line", "record", "codec", "compact", "envelope", "identity", "json_text", "views"})
