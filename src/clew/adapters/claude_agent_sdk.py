@@ -27,8 +27,10 @@ from clew.adapters.summaries import Summaries, Summary, kept_in
 from clew.engines.contract import Appended, BlobKey, Engine, Entry, LogKey, LogStat, Problem, small_blob
 from clew.errors import ClewError, Conflict, NotFound, UsageError
 from clew.layouts.claude import Kind, flat_meta
+from clew.operations.delete import must_have_no_children
 from clew.records.codec import decode_lines
 from clew.records.compact import compact
+from clew.records.envelope import RESERVED_PREFIX
 from clew.records.line import Line
 from clew.records.record import Malformed, Record, Row, body_of
 from clew.records.views import JsonObject
@@ -303,10 +305,13 @@ class ClaudeSessionStore:
             self._take_away(log)
             self._summaries.forget(log)
             return
-        self._engine.delete(log)
         if log.subpath:
+            self._engine.delete(log)
             self._engine.delete_blob(_meta_key(log))
             return
+        with self._engine.alone():
+            must_have_no_children(self._engine, [log])
+            self._engine.delete(log)
         self._summaries.forget(log)
         if self._engine.blobs(log):
             # The engine knows which blobs another session of the same id needs too.
@@ -369,6 +374,11 @@ def _text(value: object, what: str) -> str:
 def _entry_of(row: SessionStoreEntry, at: int) -> Entry:
     if not isinstance(row, dict):
         raise UsageError(f"entry {at} is no JSON object: {_shown(row)}", hint="append dicts as the SDK gives them")
+    kind: object = row.get("type")
+    if isinstance(kind, str) and kind.startswith(RESERVED_PREFIX):
+        raise UsageError(
+            f"entry {at} has the type {_shown(kind)}, which only clew itself writes", hint="give it another type"
+        )
     try:
         data = compact(cast(JsonObject, row))
     except (TypeError, ValueError, RecursionError) as error:

@@ -7,9 +7,11 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from clew.engines.contract import Aside, Engine, LogKey
-from clew.errors import Busy, DamagedData, NotFound, UsageError
+from clew.errors import Busy, Conflict, DamagedData, NotFound, UsageError
+from clew.lineage import children_of
 from clew.operations.operation import Operation, Planned
 
+CANDIDATES_MAX = 20
 TITLE_CHARACTERS = 60
 """So much of the first title is told where there are several."""
 
@@ -64,9 +66,26 @@ def plan(found: Sequence[Found], live: Collection[str], *, even_live: bool = Fal
     return Plan(list({each.key: each for each in found}.values()))
 
 
+def must_have_no_children(engine: Engine, keys: Collection[LogKey]) -> None:
+    """Raises `Conflict`, naming them, where attached forks go on from one of these sessions and are not among them."""
+    for key in keys:
+        left = [child for child in children_of(engine, key) if LogKey(key.project, child) not in keys]
+        if left:
+            raise Conflict(
+                f"{len(left)} attached fork{'s go' if len(left) > 1 else ' goes'} on from the session {key.session},"
+                " so nothing was deleted",
+                hint=f"delete {'them' if len(left) > 1 else 'it'} too: clew delete {key.session} {left[0]}"
+                f"{' …' if len(left) > 1 else ''}",
+                candidates=left[:CANDIDATES_MAX],
+            )
+
+
 def planned(engine: Engine, named: Sequence[tuple[LogKey, str | None]], *, even_live: bool = False) -> Planned:
-    """The plan for these sessions and titles, as they are now. Raises what `look` and `plan` raise."""
+    """The plan for these sessions and titles, as they are now. Raises what `look` and `plan` raise, and `Conflict`
+    where an attached fork would be left without its beginning.
+    """
     found = [look(engine, key, title) for key, title in named]
+    must_have_no_children(engine, [each.key for each in found])
     live = engine.live_sessions() if engine.capabilities.is_clients else frozenset()
     wanted = plan(found, live, even_live=even_live)
     files, size = sum(each.files for each in wanted.sessions), sum(each.size_bytes for each in wanted.sessions)
