@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from clew.engines.contract import Engine, LogKey
 from clew.errors import Conflict, DamagedData, NotFound
 from clew.forks.kind import Parent
-from clew.lineage import Ancestor, ForkPoint, ancestor_at, fork_point_of
+from clew.lineage import Ancestor, ForkPoint, ancestor_at, fork_point_of, must_be_there
 from clew.records.codec import decode, decode_lines
 from clew.records.line import Line
 from clew.records.own import FORK_TYPE
@@ -64,6 +64,8 @@ def _found(engine: Engine, key: LogKey, before: tuple[Ancestor, ...], uuid: str)
         position = engine.find_row(log, uuid)
         if position is None or (end is not None and position >= end):
             continue
+        if end is not None:
+            must_be_there(engine, key, before[count])
         line = _line_at(engine, log, position)
         record = None if line is None else decode(line)
         if line is not None and isinstance(record, Record) and uuid in Tree([record]).records:
@@ -143,6 +145,7 @@ def _beginning(engine: Engine, key: LogKey, before: tuple[Ancestor, ...]) -> Ite
     if not before:
         return
     last = before[-1]
+    must_be_there(engine, key, last)
     yield Record(type="last-prompt", leaf_uuid=last.at, explicit=True)
     line = _line_at(engine, LogKey(key.project, last.session), last.position)
     row = None if line is None else decode(line)
