@@ -293,7 +293,7 @@ def test_a_missing_ancestor_is_named_and_never_an_empty_beginning(store: Store) 
     lost = again(store, child)
     for ask in (lost.messages, lambda: list(lost.records()), lambda: lost.fork(kind="attached"), lambda: lost.digest):
         with pytest.raises(DamagedData, match=parent.id):
-            ask()  # type: ignore[operator]
+            ask()
     with pytest.raises(DamagedData):
         lost.append(user("more"))
     assert [info.id for info in store_on(store.engine).sessions()] == []
