@@ -243,7 +243,7 @@ def test_a_detached_fork_says_where_it_comes_from_and_starts_empty(store: Store)
 def test_files_of_the_client_have_copies_only(tmp_path: Path, kind: str) -> None:
     store = store_on(ENGINES["files"](tmp_path))
     parent, _ = spoken_in(store)
-    with pytest.raises(UsageError, match="without its beginning") as caught:
+    with pytest.raises(UsageError, match="without") as caught:
         parent.fork(kind=kind)
     assert "--kind copy" in caught.value.hint
     assert len(list(store.sessions())) == 1

@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType
 from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, small_blob
 from clew.engines.filesystem import shown_path
 from clew.errors import NotFound, UsageError
-from clew.forks.kind import Wanted, kind_named
+from clew.forks.kind import Wanted, kind_of, must_be_free
 from clew.layouts.claude import Kind, flat_meta, is_flat
 from clew.lineage import ForkPoint, fork_point_of, inherited
 from clew.records.codec import decode_lines
@@ -410,13 +410,14 @@ class Session:
         new_ids: bool = False,
         id: str | None = None,  # noqa: A002 - What it is called everywhere else too.
         title: str | None = None,
-        rewrite_paths: str | None = None,
+        rewrite_paths: bool = False,
     ) -> Session:
         """A new session of the same project that begins with this conversation, up to a point or as it is now."""
         makers = self._at_home().makers()
         name = makers.new_id() if id is None else id
-        wanted = Wanted(name, makers.timestamp(), makers.new_id, at, title, new_ids, rewrite_paths)
-        made = kind_named(kind or "copy").fork(self, wanted)
+        wanted = Wanted(name, at, makers.timestamp(), makers.new_id, title, new_ids, rewrite_paths)
+        must_be_free(self.engine, name)
+        made = kind_of(kind or "copy").make(self, wanted)
         return Session(self.engine, made.key, home=self._home, origin=self._origin_of(made.key.session))
 
     def _origin_of(self, session: str) -> Origin | None:

@@ -1,1 +1,1 @@
-"""Kinds of forks: how a new session begins with the conversation of another. `table` names them."""
+"""Kinds of forks: what a new session takes from the one that it begins with."""

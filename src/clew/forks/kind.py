@@ -1,129 +1,129 @@
-"""What a kind of fork is given, does and answers. A session is told here by what a kind asks of it."""
+"""What a kind of fork is asked, and what it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from importlib import import_module
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
-from clew.engines.contract import Engine, Entry, LogKey
+from clew.engines.contract import Engine, LogKey
 from clew.engines.filesystem import shown_path
-from clew.errors import Conflict, UsageError
+from clew.errors import Conflict, NotFound, UsageError
 from clew.forks.table import FORK_KINDS
-from clew.records.compact import compact
+from clew.layouts.claude import is_session_id
 from clew.transcript.chain import Chain
 from clew.transcript.head import Head
 from clew.transcript.points import Point
 from clew.transcript.tree import Tree
 
+ENTRY_POINTS = "clew.fork_kinds"
+"""The group in which other packages name their kinds: the name, and a class that keeps `ForkKind`."""
+
 
 class Parent(Protocol):
-    """The session that is forked."""
-
-    engine: Engine
-    key: LogKey
+    """What a kind asks of the session that is forked. A `Session` is one."""
 
     @property
-    def is_agent(self) -> bool: ...
-
+    def engine(self) -> Engine: ...
     @property
-    def is_read(self) -> bool:
-        """Whether its log was read already."""
-        ...
-
+    def key(self) -> LogKey: ...
     @property
-    def tree(self) -> Tree: ...
-
+    def where(self) -> str: ...
+    @property
+    def is_live(self) -> bool: ...
     @property
     def head(self) -> Head: ...
+    @property
+    def tree(self) -> Tree: ...
+    @property
+    def is_agent(self) -> bool: ...
+    @property
+    def is_read(self) -> bool: ...
 
     def chain(self, up_to: Point | str | None = None) -> Chain: ...
-
     def refresh(self) -> bool: ...
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What was asked for: `at` is where, None the head; `id` and `timestamp` are those of the new session."""
+    """The fork as somebody wants it. `session` is its id, which is free; `at` None is the head of the parent."""
 
-    id: str
+    session: str
+    at: Point | str | None
     timestamp: str
+    """When it is made, as the client writes times."""
     new_id: Callable[[], str]
-    at: Point | str | None = None
     title: str | None = None
     new_ids: bool = False
-    rewrite_paths: str | None = None
+    rewrite_paths: bool = False
 
 
-class Made(msgspec.Struct, frozen=True):
-    """The log of the new session, how many rows were written to it, and what a person should know."""
+class Forked(msgspec.Struct, frozen=True):
+    """What came of a fork. `records` counts the lines of its main log, `at` is the row that it goes on from.
+
+    Lines of the parent that are no records are in no fork; `malformed` are their numbers. `left_out` counts the rows of
+    its conversations that are on another way than this one. `notes` is what a person should know.
+    """
 
     key: LogKey
+    parent: LogKey
+    kind: str
+    at: str | None
     records: int
+    agents: int = 0
+    blobs: int = 0
+    left_out: int = 0
+    malformed: tuple[int, ...] = ()
+    is_live: bool = False
+    """Whether a running client holds the parent: what it writes from now on is not in the fork."""
     notes: tuple[str, ...] = ()
 
 
 class ForkKind(Protocol):
-    """Makes a fork whole or not at all. The parent is not changed."""
+    """One way to fork a session."""
 
-    def fork(self, parent: Parent, wanted: Wanted) -> Made:
-        """Raises `NotFound` for a point that is not there, and `Conflict` for an id that is taken."""
-        ...
+    def make(self, parent: Parent, wanted: Wanted) -> Forked:
+        """Makes the new session, whole or not at all; nothing of the parent is changed.
 
-
-ENTRY_POINTS = "clew.fork_kinds"
-"""The entry point group of outside packages: the name is that of the kind, the value a class that is a `ForkKind`."""
+        Raises `UsageError` where this kind cannot be made of this parent, and `NotFound` for an unknown point.
+        """
 
 
-def kind_named(name: str) -> ForkKind:
-    """The kind of that name: one of ours, else that of an outside package. Raises `UsageError` for an unknown one."""
-    from importlib.metadata import entry_points  # It costs more than all of this package.
-
+def kind_of(name: str) -> ForkKind:
+    """The kind of that name. Raises `UsageError` when there is none, or it does not load."""
     where = FORK_KINDS.get(name)
-    if where is not None:
-        module, _, attribute = where.partition(":")
-        kind: ForkKind = getattr(import_module(module), attribute)()
-        return kind
-    outside = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if name not in outside:
-        known = ", ".join([*FORK_KINDS, *sorted(outside)])
-        raise UsageError(f"there is no fork of the kind {name!a:.60}", hint=f"use one of {known}")
-    try:
-        theirs: ForkKind = outside[name].load()()
-    except (ImportError, AttributeError, TypeError) as error:
-        raise UsageError(f"the fork kind {outside[name].value} does not load: {error}", hint="uninstall it") from error
-    return theirs
+    return _ours(where) if where is not None else _theirs(name)
 
 
-def refuse(parent: Parent, wanted: Wanted, kind: str) -> None:
-    """Raises `UsageError` for what a fork that consists of its own rows only cannot be."""
-    if parent.engine.capabilities.is_clients:
-        raise UsageError(
-            f"{shown_path(parent.engine.where(parent.key))} is on files that Claude Code reads, where an {kind} fork"
-            " would be a session without its beginning",
-            hint=f"copy it instead: clew fork {parent.key.session} --kind copy",
-        )
-    if parent.is_agent:
-        raise UsageError(
-            f"{shown_path(parent.engine.where(parent.key))} is the log of a subagent, which goes with its session",
-            hint="fork the session",
-        )
-    if wanted.new_ids or wanted.rewrite_paths is not None:
-        raise UsageError(
-            f"an {kind} fork has no copied rows in which ids or paths could be written anew",
-            hint=f"copy it instead: clew fork {parent.key.session} --kind copy",
-        )
+@cache
+def _ours(where: str) -> ForkKind:
+    module, _, name = where.partition(":")
+    return cast(ForkKind, getattr(import_module(module), name)())
 
 
-def begin(engine: Engine, key: LogKey, first: bytes, title: str | None) -> int:
-    """Makes the log of a fork with its first row, and its title, in one append. Returns how many rows that are."""
-    rows = [first]
-    if title is not None:
-        rows.append(compact({"type": "custom-title", "customTitle": title, "sessionId": key.session}))
-        rows.append(compact({"type": "agent-name", "agentName": title, "sessionId": key.session}))
-    try:
-        engine.append(key, [Entry(row) for row in rows], expect="")
-    except Conflict as error:
-        raise Conflict(f"there is a session {key.session} already", hint="give another id, or none") from error
-    return len(rows)
+def _theirs(name: str) -> ForkKind:
+    from importlib.metadata import entry_points  # Only a name that we do not know needs it, and it is slow.
+
+    for point in entry_points(group=ENTRY_POINTS, name=name):
+        try:
+            return cast(ForkKind, point.load()())
+        except (ImportError, AttributeError, SyntaxError, TypeError) as error:
+            hint = f"pip uninstall {point.dist.name}" if point.dist else "uninstall the package that registers it"
+            raise UsageError(f"the kind of fork {point.value} does not load: {error}", hint=hint) from error
+    raise UsageError(f"there is no kind of fork {name!a:.40}", hint=f"there are {', '.join(FORK_KINDS)}")
+
+
+def must_be_free(engine: Engine, session: str) -> None:
+    """Raises `Conflict` for an id that a session has in any project, `UsageError` for one that the client would not
+    show.
+    """
+    if engine.capabilities.is_clients and not is_session_id(session):
+        raise UsageError(f"{session!a:.80} is no id that Claude Code shows", hint="give a UUID, or no id at all")
+    with suppress(NotFound):  # The place itself is made with the first session in it.
+        taken = [stat for stat in engine.find_sessions(session) if stat.key.session == session]
+        if taken:
+            where = shown_path(engine.where(taken[0].key))
+            raise Conflict(f"there is a session {session} already: {where}", hint="give another id, or none")
