@@ -418,6 +418,43 @@ def test_a_parent_that_is_deleted_while_it_is_forked_makes_no_fork(store: Store)
     assert list(store.sessions()) == []
 
 
+def test_children_may_get_their_beginning_before_their_parent_goes(store: Store) -> None:
+    parent, uuids = spoken_in(store)
+    child = parent.fork(uuids[1], kind="attached", title="The child")
+    child.append_many([user("mine"), assistant("answer")])
+    deep = child.fork(kind="attached")
+    deep.append(user("deep"))
+    other, _ = spoken_in(store, 1)
+    loose = other.fork(kind="attached")
+    before = {each.id: texts(each) for each in (child, deep, loose)}
+    own = [line.data for line in child.lines()][1:]
+    operation = store.delete(parent, materialises=True)
+    for each in (child, deep, loose):
+        assert texts(again(store, each)) == before[each.id]
+    assert [again(store, each).fork_point for each in (child, deep)] == [None, None]
+    assert again(store, loose).fork_point is not None
+    assert [line.data for line in again(store, child).lines()][-len(own) :] == own
+    assert {row.get("sessionId", deep.id) for row in rows(deep)} == {deep.id}
+    assert again(store, child).digest.title == "The child"
+    store.undo(operation.id)
+    assert texts(again(store, parent)) == ["q1", "a1", "q2", "a2"]
+    again(store, deep).append(user("on"))
+    assert texts(again(store, deep))[-1] == "on"
+
+
+def test_what_a_fork_cannot_be_given_is_not_taken_away(store: Store) -> None:
+    parent, _ = spoken_in(store)
+    child = parent.fork(kind="attached")
+    child.append_many([user("q3"), assistant("a3")])
+    deep = child.fork(kind="attached")
+    lines = [line.data for line in child.lines()]
+    store.engine.replace(child.key, lines[:2], expect=child.stat().revision)
+    with pytest.raises(DamagedData, match=child.id):
+        store.delete(parent, materialises=True)
+    assert {info.id for info in store.sessions()} >= {parent.id, child.id}
+    del deep
+
+
 # Copies, and agents.
 
 
@@ -482,7 +519,7 @@ def test_processes_that_fork_and_append_at_once_lose_nothing(tmp_path: Path) -> 
     in_processes([partial(work, number) for number in range(2)])
     with store_on(SqliteEngine(place)) as after:
         assert len(texts(after.session(session.id))) == 4 + 2 * 2 * 8
-        children = children_of(after.engine, session.key)
+        children = [key.session for key in children_of(after.engine, [session.key])]
         assert len(children) == 16
         for child in children:
             found = after.session(child)
@@ -513,7 +550,7 @@ def test_a_fork_whose_making_is_killed_is_whole_or_not_there(tmp_path: Path) -> 
         os.waitpid(child, 0)
         os.close(reading)
         with clew.open(f"sqlite:{place}") as store:
-            children = children_of(store.engine, session.key)
+            children = [key.session for key in children_of(store.engine, [session.key])]
             assert len(children) >= made
             assert len(children) + 1 == len(list(store.engine.list()))
             for name in children[-20:]:

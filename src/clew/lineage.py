@@ -8,7 +8,9 @@ is checked before anything is read by it: docs/design/0013-attached-forks.md.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import chain
 
 import msgspec
 
@@ -20,11 +22,13 @@ from clew.records.compact import compact
 from clew.records.line import Line
 from clew.records.own import FORK_TYPE
 from clew.records.record import Record, body_of, records_in
+from clew.records.splice import Change, quoted, spliced
 from clew.records.views import JsonObject
 
 ATTACHED = "attached"
 ANCESTORS_MAX = 1_000
 """A fork is no further from its root than this. Its first row has some 250 bytes for each of them."""
+TRIES_MAX = 100
 LOOK_BYTES = 256
 """So far into a log its first bytes are looked at for the type of a fork; the row itself may be as long as it likes."""
 
@@ -141,6 +145,63 @@ def inherited(engine: Engine, key: LogKey, point: ForkPoint) -> Iterator[Record]
             raise _changed(engine, key, each)
 
 
+def materialised(engine: Engine, key: LogKey, point: ForkPoint, first: bytes) -> Iterator[bytes]:
+    """What a log begins with that has the inherited rows itself, in chunks: `first`, the rows of every ancestor, each
+    as it stands but for the session that it names, and a head record at the point.
+    """
+    yield first + b"\n"
+    session = quoted(key.session)
+    for each in point.lineage:
+        must_be_there(engine, key, each)
+        log = LogKey(key.project, each.session)
+        for row in decode_lines(engine.read(log, end=each.end)):
+            line = row.line
+            if not line.is_held:
+                yield from engine.read_range(log, position=line.position, size=line.size)
+            elif not isinstance(row, Record):
+                yield line.data
+            elif row.type == FORK_TYPE and line.position == 0:
+                continue
+            elif row.session_id is None:
+                yield line.data
+            else:
+                yield spliced(line.data, [Change("sessionId", row.session_id, session)])
+            if line.is_held and not line.is_terminated:
+                yield b"\n"
+    if point.at is not None:
+        head: JsonObject = {"type": "last-prompt", "leafUuid": point.at, "explicit": True, "sessionId": key.session}
+        yield compact(head) + b"\n"
+
+
+def materialise(engine: Engine, key: LogKey) -> bool:
+    """Gives an attached fork rows of its own in the place of those that it inherits. Returns False where it was none.
+
+    Whoever calls it holds the store alone. Forks of this very fork must have had their turn before: their places are
+    those of the log as it was.
+    """
+    for _ in range(TRIES_MAX):
+        stat, point = engine.stat(key), fork_point_of(engine, key)
+        if stat is None or point is None:
+            return False
+        lines = engine.read(key)
+        note = {name: value for name, value in body_of(next(lines).data).items() if name != "lineage"}
+        before = materialised(engine, key, point, compact({**note, "kind": "copy"}))
+        try:
+            engine.replace(key, chain(before, _bytes_of(engine, key, lines)), expect=stat.revision)
+        except Conflict:
+            continue  # Somebody appended meanwhile.
+        return True
+    raise Conflict(f"{key.session} is appended to without a pause", hint="try again when the others are done")
+
+
+def _bytes_of(engine: Engine, key: LogKey, lines: Iterator[Line]) -> Iterator[bytes]:
+    for line in lines:
+        if line.is_held:
+            yield line.data
+        else:
+            yield from engine.read_range(key, position=line.position, size=line.size)
+
+
 def must_be_there(engine: Engine, key: LogKey, ancestor: Ancestor) -> None:
     """Raises `DamagedData` where a log, of which one inherits, is gone, or has other bytes at the point."""
     log = LogKey(key.project, ancestor.session)
@@ -171,19 +232,27 @@ def ancestor_at(engine: Engine, key: LogKey, uuid: str, line: Line) -> Ancestor:
     return Ancestor(key.session, uuid, line.position, size, digest_of(engine, key, line.position, size))
 
 
-def children_of(engine: Engine, key: LogKey) -> list[str]:
-    """The sessions that inherit from this one, sorted. Reads the first bytes of each log of its project."""
-    if engine.capabilities.is_clients:
-        return []
-    found = []
-    for stat in engine.list(key.project):
-        try:
+def forks_in(engine: Engine, project: str) -> dict[str, ForkPoint]:
+    """The attached forks of a project, by their ids. Reads the first bytes of each log."""
+    found: dict[str, ForkPoint] = {}
+    for stat in () if engine.capabilities.is_clients else engine.list(project):
+        # One that is damaged can be read by nobody, whether its ancestors are there or not.
+        with suppress(DamagedData):
             point = fork_point_of(engine, stat.key)
-        except DamagedData:
-            continue  # It can be read by nobody, whether its ancestors are there or not.
-        if point is not None and any(each.session == key.session for each in point.lineage):
-            found.append(stat.key.session)
-    return sorted(found)
+            if point is not None:
+                found[stat.key.session] = point
+    return found
+
+
+def children_of(engine: Engine, keys: Collection[LogKey]) -> list[LogKey]:
+    """The attached forks that go on from one of these sessions and are not among them, the deepest first."""
+    found: list[tuple[int, LogKey]] = []
+    for project in {key.project for key in keys}:
+        gone = {key.session for key in keys if key.project == project}
+        for session, point in forks_in(engine, project).items():
+            if session not in gone and not gone.isdisjoint(each.session for each in point.lineage):
+                found.append((-len(point.lineage), LogKey(project, session)))
+    return [key for _, key in sorted(found)]
 
 
 def _damaged(where: str, what: str) -> DamagedData:
