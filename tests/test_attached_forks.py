@@ -19,6 +19,8 @@ from clew import Conflict, DamagedData, NotFound, Session, Store, UsageError
 from clew.engines.contract import Entry, LogKey
 from clew.engines.memory import MemoryEngine
 from clew.engines.sqlite import SqliteEngine
+from clew.forks.kind import Wanted
+from clew.forks.materialised import copied
 from clew.lineage import ANCESTORS_MAX, children_of
 from clew.testing.forks import forked, in_processes
 from stores import ENGINES, store_on, ticking
@@ -218,9 +220,9 @@ def test_fifty_levels_are_read_and_forked(store: Store) -> None:
 
 def test_rows_of_which_no_engine_knows_the_place_are_found_by_reading(store: Store) -> None:
     parent, uuids = spoken_in(store)
-    copied = LogKey(parent.project, "0000000a-0000-4000-8000-00000000000b")
-    store.engine.extend(copied, [b"".join(line.data for line in parent.lines())], start=0)
-    session = store.session(copied.session)
+    other = LogKey(parent.project, "0000000a-0000-4000-8000-00000000000b")
+    store.engine.extend(other, [b"".join(line.data for line in parent.lines())], start=0)
+    session = store.session(other.session)
     for at, uuid in enumerate(uuids, start=1):
         assert texts(session.fork(uuid, kind="attached")) == ["q1", "a1", "q2", "a2"][:at]
 
@@ -424,6 +426,7 @@ def test_children_may_get_their_beginning_before_their_parent_goes(store: Store)
     child.append_many([user("mine"), assistant("answer")])
     deep = child.fork(kind="attached")
     deep.append(user("deep"))
+    parent.append({"type": "custom-title", "customTitle": "The parent"})
     other, _ = spoken_in(store, 1)
     loose = other.fork(kind="attached")
     before = {each.id: texts(each) for each in (child, deep, loose)}
@@ -440,6 +443,25 @@ def test_children_may_get_their_beginning_before_their_parent_goes(store: Store)
     assert texts(again(store, parent)) == ["q1", "a1", "q2", "a2"]
     again(store, deep).append(user("on"))
     assert texts(again(store, deep))[-1] == "on"
+
+
+def test_a_copy_of_a_fork_needs_no_other_session(store: Store) -> None:
+    parent, uuids = spoken_in(store)
+    parent.append({"type": "custom-title", "customTitle": "The parent"})
+    child = parent.fork(kind="attached", title="The child")
+    child.append_many([user("q3"), assistant("a3")])
+    names = [f"0000000{letter}-0000-4000-8000-00000000000f" for letter in "abc"]
+    points = (None, uuids[1], child.chain().records[4].uuid)
+    for name, at, title in zip(names, points, (None, "Mine", None), strict=True):
+        wanted = Wanted(name, at, "2026-11-20T00:00:00.000Z", lambda: "", title=title)
+        made = copied(child, wanted)
+        assert made.records == len(list(store.session(name).lines()))
+    store.delete(child, parent)
+    assert [texts(store.session(name)) for name in names] == [
+        ["q1", "a1", "q2", "a2", "q3", "a3"], ["q1", "a1"], ["q1", "a1", "q2", "a2", "q3"],
+    ]  # fmt: skip
+    assert [store.session(name).digest.title for name in names] == ["The child", "Mine", "The child"]
+    assert {row["sessionId"] for name in names for row in rows(store.session(name))} == {*names}
 
 
 def test_what_a_fork_cannot_be_given_is_not_taken_away(store: Store) -> None:
@@ -463,8 +485,8 @@ def test_a_copy_of_the_store_has_the_ancestors_and_the_forks(store: Store, tmp_p
     child = parent.fork(kind="attached", id="00000000-0000-4000-8000-000000000000")
     child.append(user("mine"))
     target = store_on(SqliteEngine(tmp_path / "target.db", durability="none"))
-    copied = store.copy_to(target)
-    assert (copied.sessions, copied.left_out) == (2, ())
+    done = store.copy_to(target)
+    assert (done.sessions, done.left_out) == (2, ())
     assert texts(target.session(child.id)) == ["q1", "a1", "q2", "a2", "mine"]
     assert store.copy_to(target).skipped == 2
 
@@ -490,9 +512,9 @@ def test_an_agent_is_given_what_a_fork_inherits(store: Store) -> None:
     key: Any = {"project_key": child.project, "session_id": child.id}
     loaded: Any = asyncio.run(store.claude().load(key))
     assert {row["sessionId"] for row in loaded} == {child.id}
-    copied = LogKey("-copied", child.id)
-    store.engine.extend(copied, [b"".join(json.dumps(row).encode() + b"\n" for row in loaded)], start=0)
-    assert texts(Session(store.engine, copied)) == ["q1", "a1", "mine"]
+    other = LogKey("-copied", child.id)
+    store.engine.extend(other, [b"".join(json.dumps(row).encode() + b"\n" for row in loaded)], start=0)
+    assert texts(Session(store.engine, other)) == ["q1", "a1", "mine"]
     store.engine.delete(parent.key)
     with pytest.raises(DamagedData, match=parent.id):
         asyncio.run(store.claude().load(key))

@@ -20,7 +20,7 @@ from clew.errors import Conflict, DamagedData, NotFound, UsageError
 from clew.records.codec import decode, decode_lines
 from clew.records.compact import compact
 from clew.records.line import Line
-from clew.records.own import FORK_TYPE
+from clew.records.own import FORK_TYPE, NOTE_TYPE
 from clew.records.record import Record, body_of, records_in
 from clew.records.splice import Change, quoted, spliced
 from clew.records.views import JsonObject
@@ -145,9 +145,16 @@ def inherited(engine: Engine, key: LogKey, point: ForkPoint) -> Iterator[Record]
             raise _changed(engine, key, each)
 
 
-def materialised(engine: Engine, key: LogKey, point: ForkPoint, first: bytes) -> Iterator[bytes]:
+NAMING = frozenset({
+    "custom-title", "agent-name", "ai-title", "tag", "summary", "last-prompt", "relocated", "continued-in", NOTE_TYPE,
+})  # fmt: skip
+"""Rows that say what a session is called, where it is and where it goes on: they are about that one session."""
+
+
+def materialised(engine: Engine, key: LogKey, point: ForkPoint, first: bytes, *, names_of: str = "") -> Iterator[bytes]:
     """What a log begins with that has the inherited rows itself, in chunks: `first`, the rows of every ancestor, each
-    as it stands but for the session that it names, and a head record at the point.
+    as it stands but for the session that it names, and a head record at the point. Rows that name a session are those
+    of `names_of` alone.
     """
     yield first + b"\n"
     session = quoted(key.session)
@@ -160,7 +167,7 @@ def materialised(engine: Engine, key: LogKey, point: ForkPoint, first: bytes) ->
                 yield from engine.read_range(log, position=line.position, size=line.size)
             elif not isinstance(row, Record):
                 yield line.data
-            elif row.type == FORK_TYPE and line.position == 0:
+            elif row.type == FORK_TYPE or (row.type in NAMING and each.session != names_of):
                 continue
             elif row.session_id is None:
                 yield line.data

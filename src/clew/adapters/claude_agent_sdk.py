@@ -27,7 +27,7 @@ from clew.adapters.summaries import Summaries, Summary, kept_in
 from clew.engines.contract import Appended, BlobKey, Engine, Entry, LogKey, LogStat, Problem, small_blob
 from clew.errors import ClewError, Conflict, NotFound, UsageError
 from clew.layouts.claude import Kind, flat_meta
-from clew.lineage import fork_point_of, inherited
+from clew.lineage import NAMING, fork_point_of, inherited
 from clew.operations.delete import must_have_no_children
 from clew.records.codec import decode_lines
 from clew.records.compact import compact
@@ -290,6 +290,8 @@ class ClaudeSessionStore:
         if point is None or point.at is None:
             return
         for record in inherited(self._engine, log, point):
+            if record.type in NAMING or record.type == FORK_TYPE:
+                continue
             row = record.body()
             yield {**row, "sessionId": log.session} if "sessionId" in row else row
         yield {"type": "last-prompt", "leafUuid": point.at, "explicit": True, "sessionId": log.session}

@@ -31,12 +31,19 @@ def must_be_possible(parent: Parent, wanted: Wanted, kind: str) -> None:
 
 def begin(engine: Engine, key: LogKey, first: bytes, title: str | None) -> int:
     """Makes the log with its first row, and its title, in one append: all of it or nothing. Returns how many rows."""
-    rows = [first]
-    if title is not None:
-        rows.append(compact({"type": "custom-title", "customTitle": title, "sessionId": key.session}))
-        rows.append(compact({"type": "agent-name", "agentName": title, "sessionId": key.session}))
+    rows = [first, *titles(key, title)]
     try:
         engine.append(key, [Entry(row) for row in rows], expect="")
     except Conflict as error:
         raise Conflict(f"there is a session {key.session} already", hint="give another id, or none") from error
     return len(rows)
+
+
+def titles(key: LogKey, title: str | None) -> list[bytes]:
+    """The rows that give a session its title; none without one."""
+    if title is None:
+        return []
+    return [
+        compact({"type": "custom-title", "customTitle": title, "sessionId": key.session}),
+        compact({"type": "agent-name", "agentName": title, "sessionId": key.session}),
+    ]

@@ -10,5 +10,5 @@ FORK_KINDS: dict[str, str] = {
     "detached": "clew.forks.detached:Detached",
 }
 
-NOT_IN_TABLE = frozenset({"beginning", "kind", "places"})
+NOT_IN_TABLE = frozenset({"beginning", "kind", "materialised", "places"})
 """The modules of this folder that are no kinds: what they keep to, and where a point stands."""
