@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import json
 import os
 import signal
@@ -15,10 +17,11 @@ from typing import Any
 import pytest
 
 import clew
-from clew import Conflict, DamagedData, NotFound, Session, Store, UsageError
+from clew import Conflict, DamagedData, NotFound, Session, StorageError, Store, UsageError
 from clew.engines.contract import Entry, LogKey
 from clew.engines.memory import MemoryEngine
 from clew.engines.sqlite import SqliteEngine
+from clew.engines.wrap.faulty import Fault, Faulty, When
 from clew.forks.kind import Wanted
 from clew.forks.materialised import copied
 from clew.lineage import ANCESTORS_MAX, children_of
@@ -249,6 +252,14 @@ def test_files_of_the_client_have_copies_only(tmp_path: Path, kind: str) -> None
         parent.fork(kind=kind)
     assert "--kind copy" in caught.value.hint
     assert len(list(store.sessions())) == 1
+
+
+@pytest.mark.parametrize("kind", ["attached", "detached"])
+def test_a_parent_that_is_not_there_has_no_forks(store: Store, kind: str) -> None:
+    parent = store.create("/home/a/project")
+    with pytest.raises(NotFound, match=parent.id):
+        parent.fork(kind=kind)
+    assert list(store.sessions()) == []
 
 
 def test_an_unknown_kind_is_refused_by_name(store: Store) -> None:
@@ -547,6 +558,25 @@ def test_processes_that_fork_and_append_at_once_lose_nothing(tmp_path: Path) -> 
             found = after.session(child)
             turn = int((found.digest.title or "").partition("-")[2])
             assert texts(found) == [*["q1", "a1", "q2", "a2"][: turn % 2 * 2 + 2], found.digest.title]
+
+
+@pytest.mark.parametrize("when", ["before", "after", "during"])
+def test_a_fork_whose_making_fails_at_any_call_is_whole_or_not_there(when: When) -> None:
+    for number in range(1, 100):
+        inner = MemoryEngine()
+        parent, uuids = spoken_in(store_on(inner))
+        counted = itertools.count(1)
+        faulty = Faulty(inner, lambda _, __: Fault("", 0, when) if next(counted) == number else None)  # noqa: B023
+        with contextlib.suppress(StorageError):
+            Store(faulty, clock=ticking()).session(parent.id).fork(uuids[1], kind="attached", title="whole")
+        store = store_on(inner)
+        for key in children_of(inner, [parent.key]):
+            assert (texts(store.session(key.session)), store.session(key.session).digest.title) == (
+                ["q1", "a1"], "whole",
+            )  # fmt: skip
+        if not faulty.faults:
+            return
+    raise AssertionError("a fork is made of fewer calls than that")
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.engines.contract import Engine, LogKey
+from clew.engines.filesystem import shown_path
 from clew.errors import Conflict, DamagedData, NotFound
 from clew.forks.kind import Parent
 from clew.lineage import Ancestor, ForkPoint, ancestor_at, fork_point_of, must_be_there
@@ -31,6 +32,10 @@ def fork_point(parent: Parent, at: Point | str | None) -> ForkPoint:
     Nothing is where the conversation is empty. Raises `NotFound` for a point that is not there.
     """
     engine, key = parent.engine, parent.key
+    if engine.stat(key) is None:
+        raise NotFound(
+            f"nothing of {shown_path(parent.where)} is there to be forked", hint="list what is there: clew ls --all"
+        )
     known = fork_point_of(engine, key)
     before = () if known is None else known.lineage
     point = parse_point(at) if isinstance(at, str) else at
