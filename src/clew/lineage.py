@@ -34,9 +34,10 @@ LOOK_BYTES = 256
 
 
 class Ancestor(msgspec.Struct, frozen=True):
-    """A session whose log is read up to a row: `at` is its uuid, `position` and `size` where it stands.
+    """A session whose log is read up to a row: `position` and `size` are where that stands, without its newline, which
+    may come later, and `digest` is the SHA-256 of these bytes.
 
-    The size counts no newline, which may come later. `digest` is the SHA-256 of these bytes.
+    `at` is the uuid of the point. Nearly always it is that row; else the conversation at the point needs later rows.
     """
 
     session: str
@@ -135,14 +136,19 @@ def fork_point_of(engine: Engine, key: LogKey) -> ForkPoint | None:
 
 def inherited(engine: Engine, key: LogKey, point: ForkPoint) -> Iterator[Record]:
     """The records of the ancestors up to their points, in order. Each ancestor is checked before it is read."""
+    found = point.at is None
     for each in point.lineage:
         must_be_there(engine, key, each)
-        found = False
         for record in records_in(decode_lines(engine.read(LogKey(key.project, each.session), end=each.end))):
-            found |= record.uuid == each.at
+            found |= record.uuid == point.at
             yield record
-        if not found:
-            raise _changed(engine, key, each)
+    if not found:
+        raise _changed(engine, key, point.lineage[-1])
+
+
+def head_at(point: ForkPoint) -> list[Record]:
+    """What the point is for everything before it: an explicit head record. None where nothing is inherited."""
+    return [] if point.at is None else [Record(type="last-prompt", leaf_uuid=point.at, explicit=True)]
 
 
 NAMING = frozenset({
@@ -234,7 +240,7 @@ def digest_of(engine: Engine, key: LogKey, position: int, size: int) -> str:
 
 
 def ancestor_at(engine: Engine, key: LogKey, uuid: str, line: Line) -> Ancestor:
-    """The ancestor that a log is for a fork at this line of it."""
+    """The ancestor that a log is for a fork at that row, which needs the log up to this line."""
     size = max(1, line.size - (len(line.data) - len(line.data.rstrip(b"\r\n"))))
     return Ancestor(key.session, uuid, line.position, size, digest_of(engine, key, line.position, size))
 

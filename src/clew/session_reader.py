@@ -15,7 +15,7 @@ import msgspec
 
 from clew.engines.contract import Engine, LogStat
 from clew.errors import Conflict
-from clew.lineage import ForkPoint, fork_point_in, inherited
+from clew.lineage import ForkPoint, fork_point_in, head_at, inherited
 from clew.records.codec import REASON_OPEN, decode_lines
 from clew.records.line import Line
 from clew.records.record import Malformed, Record, Row
@@ -75,9 +75,7 @@ def _inherit(loaded: Loaded, engine: Engine, point: ForkPoint) -> None:
             yield record
 
     loaded.tree.add(taken())
-    if point.at is not None:
-        # Of what comes before, the point is the head, whatever was the head there.
-        loaded.tree.add([Record(type="last-prompt", leaf_uuid=point.at, explicit=True)])
+    loaded.tree.add(head_at(point))
 
 
 def grown(engine: Engine, known: Loaded, now: LogStat) -> Loaded | None:
