@@ -71,7 +71,13 @@ def _conversation_at(parent: Parent, point: Point | None) -> tuple[str | None, l
             f"no conversation goes on in {parent.key.session}: {head.why}", hint="name the row to fork at, by its uuid"
         )
     records = parent.chain(point).records
-    return next((each.uuid for each in reversed(records) if each.uuid), None), records
+    uuid = next((each.uuid for each in reversed(records) if each.uuid), None)
+    if uuid is None and records:
+        raise UsageError(
+            f"no row of this conversation of {parent.key.session} has an id by which a fork could name it",
+            hint=f"copy it instead: clew fork {parent.key.session} --kind copy",
+        )
+    return uuid, records
 
 
 # By the ids of rows.
