@@ -26,6 +26,10 @@ ROW_LATER = {
     "a row of the answer beside the chain, a sidechain row of it on the chain",
     "a row of the answer beside the chain, earlier in the file",
     "a row of the answer hung on much later",
+    "a row beside the chain before both rows of its answer",
+    "a row beside the chain before rows with a prompt",
+    "a row beside the chain before rows with a result",
+    "an answered call of the answer beside the chain, before the others",
     "an answer whose rows stand on both sides of a compaction",
     "calls beside each other on the prompt, a head record on the other",
     "one message id in answers of two branches, the older pointed at",
@@ -35,8 +39,8 @@ ROW_LATER = {
     "two calls in two rows, a result long after without a parent",
     "two local commands written before their answer",
 }
-"""Rows in an order in which none is appended: what belongs to the point stands behind it and hangs on nothing before.
-The fork has the conversation as it was when the row of the point was the last.
+"""Rows in an order in which none is appended, and points in the middle of an answer that is on no chain: what belongs
+to the point stands behind it. The fork has the conversation as it was when the row of the point was the last.
 """
 
 

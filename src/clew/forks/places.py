@@ -109,12 +109,10 @@ def _needs_no_later(engine: Engine, log: LogKey, before: Lineage, line: Line, uu
         return False
     if row.is_sidechain or row.is_compact_summary or milliseconds(row.timestamp) is None:
         return False
-    answers = {row.message.id if row.message is not None else None}
     if row.parent_uuid:
         above = _record_of(engine, log, before, row.parent_uuid)
         if above is None or (above[0] == log and above[1].line.position >= line.position):
             return False
-        answers.add(above[1].message.id if above[1].message is not None else None)
     later, size = {uuid}, 0
     for count, ahead in enumerate(engine.read(log, start=line.position)):
         size += ahead.size
@@ -126,8 +124,8 @@ def _needs_no_later(engine: Engine, log: LogKey, before: Lineage, line: Line, uu
         if other.subtype == "compact_boundary" or other.uuid == uuid:
             return False
         if other.type in CHAIN_TYPES and not other.is_sidechain:
-            # What hangs further up may belong beside the conversation: a result, or a part of an answer.
-            if other.parent_uuid not in later or (other.message is not None and other.message.id in answers - {None}):
+            # What hangs further up may belong beside the conversation, as a result or a part of an answer does.
+            if other.parent_uuid not in later:
                 return False
             later.add(other.uuid or "")
     return True
