@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clew.errors import Ambiguous, Busy, ClewError, Conflict, DamagedData, NotFound, StorageError, UsageError
     from clew.layouts.keys import ClaudeKeys, DigestKeys, GitRootKeys
     from clew.loading import ClientIndex, IndexBuilder, Loaded, Maps
+    from clew.marks import Marked
     from clew.operations.operation import Operation
     from clew.records.codec import decode, decode_lines, encode
     from clew.records.line import Line
@@ -58,6 +59,7 @@ __all__ = [
     "LogStat",
     "Malformed",
     "Maps",
+    "Marked",
     "Message",
     "NotFound",
     "Operation",
@@ -93,6 +95,7 @@ _HOMES = {
     "clew.records.record": ("Malformed", "Record"),
     "clew.loading": ("ClientIndex", "IndexBuilder", "Loaded", "Maps"),
     "clew.session": ("Session", "SessionInfo", "Transcript"),
+    "clew.marks": ("Marked",),
     "clew.session_writer": ("Written",),
     "clew.store": ("Store",),
     "clew.transcript.chain": ("Chain",),

@@ -11,14 +11,18 @@ from clew.engines.contract import Engine, LogKey, LogStat
 from clew.errors import ClewError
 from clew.records.codec import decode_lines
 from clew.records.file_history import FileHistoryDelta, FileHistorySnapshot
+from clew.records.own import FORK_TYPE, NOTE_TYPE, ForkNote, SessionNote
 from clew.records.record import Record, records_in
 from clew.records.titles import CustomTitle, Summary, Tag
 from clew.records.views import JsonValue
+from clew.transcript.marks import UNMARKED, Marks
 from clew.transcript.tree import CHAIN_TYPES
 
 V = TypeVar("V")
 
-_VIEWED = frozenset({"summary", "custom-title", "tag", "file-history-snapshot", "file-history-delta"})
+_VIEWED = frozenset(
+    {"summary", "custom-title", "tag", "file-history-snapshot", "file-history-delta", NOTE_TYPE, FORK_TYPE}
+)
 
 
 class Collision(msgspec.Struct, frozen=True):
@@ -41,9 +45,13 @@ class Maps(msgspec.Struct):
     summaries: dict[str, str] = {}
     """By the uuid of the leaf they are about."""
     custom_titles: dict[str, str] = {}
-    """By session id."""
+    """By session id; a title that was taken off is not there."""
     tags: dict[str, str] = {}
     """By session id; a tag that was taken off is not there."""
+    marks: dict[str, Marks] = {}
+    """What clew noted, by session id: pinned, owner, workspace, labels."""
+    parents: dict[str, str] = {}
+    """What a session was forked from, as our own row says; both by session id."""
     file_history_snapshots: dict[str, Record] = {}
     """By the uuid of the prompt, which these rows call messageId."""
     file_history_deltas: dict[str, list[Record]] = {}
@@ -83,18 +91,27 @@ class ClientIndex:
             case Summary(summary=str(text), leaf_uuid=str(leaf)):
                 maps.summaries[leaf] = text
             case CustomTitle(custom_title=str(title)):
-                maps.custom_titles[session] = title
+                _name(maps.custom_titles, session, title)
             case Tag(tag=str(tag)):
-                if tag:
-                    maps.tags[session] = tag
-                else:
-                    maps.tags.pop(session, None)
+                _name(maps.tags, session, tag)
+            case SessionNote():
+                maps.marks[session] = maps.marks.get(session, UNMARKED).after(record.body())
+            case ForkNote(parent_session_id=str(parent)):
+                maps.parents[session] = parent
             case FileHistorySnapshot(message_id=str(message)):
                 maps.file_history_snapshots[message] = record
             case FileHistoryDelta(snapshot_message_id=str(message)):
                 maps.file_history_deltas.setdefault(message, []).append(record)
             case _:
                 pass
+
+
+def _name(names: dict[str, str], session: str, name: str) -> None:
+    """Keeps the name of a session; an empty one takes off what it had."""
+    if name:
+        names[session] = name
+    else:
+        names.pop(session, None)
 
 
 class Loader:
@@ -139,7 +156,8 @@ class Loader:
 
 
 _MAPS = (
-    "messages", "summaries", "custom_titles", "tags", "file_history_snapshots", "file_history_deltas",
+    "messages", "summaries", "custom_titles", "tags", "marks", "parents", "file_history_snapshots",
+    "file_history_deltas",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ the log, which is kept until `refresh` is called, or something is appended here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from threading import Event
 from types import TracebackType
@@ -22,9 +22,11 @@ from clew.errors import NotFound, UsageError
 from clew.forks.kind import Wanted, kind_of, must_be_free
 from clew.layouts.claude import Kind, flat_meta, is_flat
 from clew.lineage import ForkPoint, fork_point_of, inherited
+from clew.marks import Change, Marked, Text, Truth, apply, labelled, wanted
 from clew.records.codec import decode_lines
 from clew.records.envelope import Given, Origin, Said
 from clew.records.line import Line
+from clew.records.own import NOTE_TYPE
 from clew.records.record import Malformed, Record, Row, body_of, records_in
 from clew.records.views import view_of
 from clew.records.workflow import AgentMetadata
@@ -34,6 +36,7 @@ from clew.transcript.chain import Chain, chain_to
 from clew.transcript.digest import Digest, DigestFold
 from clew.transcript.head import Head, find_head
 from clew.transcript.links import Links, links_of
+from clew.transcript.marks import Marks
 from clew.transcript.message import Message
 from clew.transcript.messages import Conversation, State, conversation
 from clew.transcript.points import Point, chain_at, cut, parse_point
@@ -327,7 +330,7 @@ class Session:
     def close(self, *, exit_reason: str | None = None) -> None:
         """Flushes; nothing can be appended here afterwards. The reason is noted in the session, for lists."""
         if not self._is_closed and exit_reason is not None and self.engine.stat(self.key) is not None:
-            self._open_writer().note({"exitReason": exit_reason})
+            self._open_writer().note(lambda: [{"type": NOTE_TYPE, "exitReason": exit_reason}])
         self._is_closed = True
         self.flush()
 
@@ -387,6 +390,32 @@ class Session:
 
     # Names and marks.
 
+    def set(
+        self,
+        *,
+        title: Text = UNSET,
+        tag: Text = UNSET,
+        pinned: Truth = UNSET,
+        archived: Truth = UNSET,
+        owner: Text = UNSET,
+        workspace: Text = UNSET,
+        labels: Collection[str] | UnsetType | None = UNSET,
+    ) -> Marked:
+        """Sets what is named; None, an empty text and False take it off. What is so already is not written again.
+
+        All is checked first. The rows are one append beside the conversation, which leaves the time of a client's file
+        as it is: `--continue` there still means what was spoken in last. Of two programs that set different things at
+        once both are kept; of the same thing the last one counts.
+        """
+        return self._mark(wanted(title, tag, pinned, archived, owner, workspace, labels))
+
+    def label(self, *names: str, off: bool = False) -> Marked:
+        """Adds labels, or takes these off, and leaves the others, also those that another program adds at once."""
+        return self._mark(labelled(names, off=off))
+
+    def _mark(self, change: Change) -> Marked:
+        return apply(self, self._open_writer(), change, self._at_home().makers().timestamp)
+
     # Branches.
 
     @property
@@ -415,9 +444,9 @@ class Session:
         """A new session of the same project that begins with this conversation, up to a point or as it is now."""
         makers = self._at_home().makers()
         name = makers.new_id() if id is None else id
-        wanted = Wanted(name, at, makers.timestamp(), makers.new_id, title, new_ids, rewrite_paths)
         must_be_free(self.engine, name)
-        made = kind_of(kind or "copy").make(self, wanted)
+        asked = Wanted(name, at, makers.timestamp(), makers.new_id, title, new_ids, rewrite_paths)
+        made = kind_of(kind or "copy").make(self, asked)
         return Session(self.engine, made.key, home=self._home, origin=self._origin_of(made.key.session))
 
     def _origin_of(self, session: str) -> Origin | None:
@@ -429,6 +458,11 @@ class Session:
     def names(self) -> Mapping[str, Record]:
         """The last row of each type that names the session or its head, as of the last reading."""
         return self._load().names
+
+    @property
+    def marks(self) -> Marks:
+        """What clew noted of it, as of the last reading."""
+        return self._load().marks
 
     @property
     def seen(self) -> LogStat:

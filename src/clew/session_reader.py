@@ -18,9 +18,11 @@ from clew.errors import Conflict
 from clew.lineage import ForkPoint, fork_point_in, head_at, inherited
 from clew.records.codec import REASON_OPEN, decode_lines
 from clew.records.line import Line
+from clew.records.own import NOTE_TYPE
 from clew.records.record import Malformed, Record, Row
 from clew.session_writer import SAID_AGAIN
 from clew.transcript.digest import DigestFold
+from clew.transcript.marks import UNMARKED, Marks
 from clew.transcript.tree import CHAIN_TYPES, Tree
 
 TAIL_BYTES = 4096
@@ -39,7 +41,9 @@ class Loaded(msgspec.Struct):
     last: Row | None = None
     """The last row, blank ones included: the log is read on behind it."""
     names: dict[str, Record] = {}
-    """The last title, tag and head record of this very log, by type."""
+    """The last title, tag, note and head record of this very log, by type."""
+    marks: Marks = UNMARKED
+    """What all its notes say together."""
     inherited: set[str] = msgspec.field(default_factory=set)
     """The uuids of rows that stand in the logs of ancestors."""
 
@@ -129,6 +133,8 @@ def _take(loaded: Loaded, rows: Iterator[Row]) -> None:
                 fold(row)
                 if row.type in _NAMES:
                     names[row.type] = row
+                    if row.type == NOTE_TYPE:
+                        loaded.marks = loaded.marks.after(row.body())
                 yield row
             elif isinstance(row, Malformed):
                 loaded.malformed.append(row)

@@ -26,8 +26,10 @@ from clew.errors import ClewError, Conflict, NotFound, StorageError, UsageError
 from clew.layouts.claude import Kind, flat_meta
 from clew.records.compact import compact
 from clew.records.envelope import Given, Origin, Said, is_message
-from clew.records.own import NOTE_TYPE
+from clew.records.own import FORK_TYPE, NOTE_TYPE
+from clew.records.record import body_of
 from clew.records.views import JsonObject
+from clew.transcript.marks import Marks
 from clew.writing import Planned, Stamps, Standing, head_record, parted, planned, written
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ TRIES_MAX = 1_000
 """So often rows are planned anew because somebody else appended meanwhile. Each time somebody else got on."""
 WINDOW_BYTES = 60 * 1024
 """The client looks for titles and tags in the last 64 KiB of a log; one that lies further back is said again."""
-SAID_AGAIN = ("custom-title", "agent-name", "ai-title", "tag", "last-prompt")
+SAID_AGAIN = ("custom-title", "agent-name", "ai-title", "tag", NOTE_TYPE, FORK_TYPE, "last-prompt")
 IS_LIVE = "a running client holds this session and goes on from its own head"
 
 
@@ -72,6 +74,7 @@ class _Known(msgspec.Struct):
     """Rows that were appended here since the log was read."""
     behind: dict[str, tuple[bytes, int]]
     """Of each type in `SAID_AGAIN` the last row, and how many bytes from its beginning to the end of the log."""
+    marks: Marks
 
 
 class _Ask(msgspec.Struct, eq=False):
@@ -184,13 +187,27 @@ class SessionWriter:
         blob = BlobKey(key.project, key.session, Kind.META.value, name)
         self._session.engine.put(blob, [written(cast(JsonObject, meta), f"the note about the subagent {agent}")])
 
-    def note(self, fields: JsonObject) -> None:
-        """Appends what clew itself notes of the session, beside the conversation."""
+    def note(self, rows: Callable[[], Sequence[JsonObject]]) -> Appended | None:
+        """Appends rows beside the conversation, in one write; the time of a client's file stays. None: nothing to do.
+
+        `rows` is asked once the log was looked at, and again whenever somebody else appended meanwhile, so what it
+        gives may follow from what stands there.
+        """
+        engine, key = self._session.engine, self._session.key
         with self._lock:
-            known = self._look()
-            entry = Entry(compact({"type": NOTE_TYPE, **fields, "sessionId": self._session.key.session}))
-            appended = self._session.engine.append(self._session.key, [entry], keep_time=True)
-            self._take(known, [entry], appended, known.head)
+            for _ in range(TRIES_MAX):
+                known = self._look()
+                entries = [Entry(compact({**row, "sessionId": key.session})) for row in rows()]
+                if not entries:
+                    return None
+                try:
+                    appended = engine.append(key, entries, expect=known.revision, keep_time=True)
+                except Conflict:
+                    self._known = None
+                    continue
+                self._take(known, entries, appended, known.head)
+                return appended
+            raise self._never_still()
 
     # One log.
 
@@ -217,8 +234,12 @@ class SessionWriter:
             self._take(known, plan.entries, appended, plan.head)
             self._say_again(known, plan)
             return plan, appended
-        raise Conflict(
-            f"the session {key.session} is appended to without a pause: {TRIES_MAX} tries found another head each time",
+        raise self._never_still()
+
+    def _never_still(self) -> Conflict:
+        session = self._session.key.session
+        return Conflict(
+            f"the session {session} is appended to without a pause: {TRIES_MAX} tries found another head each time",
             hint="append again when the others are done",
         )
 
@@ -257,7 +278,7 @@ class SessionWriter:
             kind: (record.raw.rstrip(b"\r\n"), seen.size_bytes - record.line.position)
             for kind, record in session.names.items()
         }
-        self._known = _Known(seen.revision, head, self._origin_at(head), set(), behind)
+        self._known = _Known(seen.revision, head, self._origin_at(head), set(), behind, session.marks)
         return self._known
 
     def _origin_at(self, head: str | None) -> Origin:
@@ -296,9 +317,12 @@ class SessionWriter:
             for kind in SAID_AGAIN:
                 if entry.data.startswith(b'{"type":"%s"' % kind.encode()):
                     known.behind[kind] = (entry.data, 0)
+                    if kind == NOTE_TYPE:
+                        known.marks = known.marks.after(body_of(entry.data))
 
     def _say_again(self, known: _Known, plan: Planned) -> None:
-        """Appends the last title, tag and head record once more when they are about to leave the client's window.
+        """Appends the last title, tag, note and head record once more when they are about to leave the window in which
+        the client looks for its own.
 
         Only if nobody appended meanwhile, so that what is said again is the last of its type. Otherwise the next append
         sees to it.
@@ -306,6 +330,8 @@ class SessionWriter:
         session = self._session
         if not session.engine.capabilities.is_clients or session.is_agent or plan.is_metadata:
             return
+        if not known.marks.row():
+            known.behind.pop(NOTE_TYPE, None)
         late = [kind for kind, (_, distance) in known.behind.items() if distance > WINDOW_BYTES]
         if not late:
             return
@@ -319,6 +345,9 @@ class SessionWriter:
 
     def _again(self, known: _Known, kind: str) -> bytes | None:
         row = known.behind[kind][0]
+        if kind == NOTE_TYPE:
+            # Each row says only what it changed; said again is all of it.
+            return compact({"type": NOTE_TYPE, **known.marks.row(), "sessionId": self._session.key.session})
         if kind != "last-prompt":
             return row
         # The head has moved since. An explicit head record would cut off what was appended after it.

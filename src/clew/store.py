@@ -29,6 +29,7 @@ from clew.errors import Ambiguous, ClewError, Conflict, NotFound, StorageError, 
 from clew.layouts.claude import LOG_SUFFIX, is_part_of_session_id, is_session_id
 from clew.layouts.keys import ClaudeKeys, KeyStrategy
 from clew.loading import ClientIndex, IndexBuilder, Loaded, Loader, revision_of
+from clew.marks import beside, text_checked, title_rows
 from clew.records.envelope import Origin
 from clew.session import Session, SessionInfo, Transcript, is_agent_log
 from clew.session_writer import Makers
@@ -261,9 +262,7 @@ class Store:
         session = self._session(LogKey(project, name), Origin(name, cwd, git_branch))
         self.engine.stat(session.key)
         if title is not None:
-            session.append_many(
-                [{"type": "custom-title", "customTitle": title}, {"type": "agent-name", "agentName": title}]
-            )
+            session.append_many(title_rows(text_checked(title, "the title")))
         return session
 
     def session_on(self, engine: Engine, key: LogKey, origin: Origin | None = None) -> Session:
@@ -419,7 +418,9 @@ class Store:
 
 
 def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention_days: float | None) -> SessionInfo:
-    digest, title = known.digest, known.digest.title
+    digest, title, marks = known.digest, known.digest.title, known.digest.marks
+    said = beside(session.engine, session.key, is_titled=digest.custom_title is not None or session.is_agent)
+    title = said.title or title
     if title is None and session.is_agent and (meta := session.meta) is not None:
         title = meta.description
     return SessionInfo(
@@ -437,11 +438,16 @@ def _info(session: Session, stat: LogStat, known: _Known, agents: int, retention
         size_bytes=stat.size_bytes,
         agents=agents,
         version=digest.version,
+        pinned=marks.pinned,
+        archived=bool(said.archived) and not session.is_agent,
         parent_id=digest.parent_id,
         path=session.where,
+        owner=marks.owner,
+        workspace=marks.workspace,
+        labels=marks.labels,
         turn_count=digest.turn_count,
         total_tokens=digest.total_tokens,
-        exit_reason=digest.exit_reason,
+        exit_reason=marks.exit_reason,
         agent_name=digest.agent_name,
         expires_at=None if retention_days is None else iso_time_of(stat.modified_ns + int(retention_days * _DAY_NS)),
     )

@@ -371,8 +371,9 @@ def test_a_summary_has_what_both_sdks_look_for_in_the_spelling_of_each(store: Cl
         "ai_title": "by a model", "last_prompt": "the last one", "summary_hint": "a hint", "git_branch": "main",
         "tag": "urgent",
     }  # fmt: skip
-    run(store.append(MAIN, [cast(SessionStoreEntry, {"type": "tag", "tag": ""})]))
-    assert "tag" not in summary_of(store)
+    for each in ({"type": "tag", "tag": ""}, {"type": "custom-title", "customTitle": ""}):
+        run(store.append(MAIN, [cast(SessionStoreEntry, each)]))
+    assert not {"tag", "custom_title", "customTitle"} & {*summary_of(store)}
 
 
 def test_a_command_stands_in_for_a_first_prompt_until_there_is_one(store: ClaudeSessionStore) -> None:

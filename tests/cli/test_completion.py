@@ -55,7 +55,7 @@ def completed(*words: str) -> list[str]:
 
 
 def test_commands_and_options_are_offered() -> None:
-    assert completed("s") == ["show"]
+    assert completed("sh") == ["show"]
     assert "welcome" not in completed("")
     assert {"--limit", "--sort", "--json"} <= set(completed("ls", "--"))
     assert completed("ls", "--sort", "t") == ["title"]

@@ -1,4 +1,5 @@
-// Calls a function of the Agent SDK for TypeScript on a store whose answers are given.
+// Calls a function of the Agent SDK for TypeScript on a store whose answers are given, or with {"onFiles": true} on the
+// client's files.
 //     node agent_sdk.mjs SDK_DIR < {"function": …, "arguments": […], "sessions": […], "summaries": […], "entries": {id: […]}}
 // Prints the result as JSON. `load` of a session without entries is an error: nothing may be read that is summed up.
 import { readFileSync } from "node:fs";
@@ -15,5 +16,5 @@ const sessionStore = {
     listSessions: async () => job.sessions,
     listSessionSummaries: async () => job.summaries,
 };
-const options = { ...job.options, sessionStore };
+const options = job.onFiles ? { ...job.options } : { ...job.options, sessionStore };
 console.log(JSON.stringify(await sdk[job.function](...job.arguments, options) ?? null));

@@ -309,14 +309,14 @@ def live(job: dict[str, Any]) -> Any:
     return json.loads(done.stdout)
 
 
-def node_calls(node_sdk: Path, job: dict[str, Any]) -> Any:
+def node_calls(node_sdk: Path, job: dict[str, Any], config: Path | None = None) -> Any:
     """Runs the SDK for TypeScript with an empty environment, where no network is."""
     node = shutil.which("node")
     if node is None or not namespaces_work():
         pytest.skip("there is no node, or no network namespace to keep it in")
     script = Path(__file__).with_name("agent_sdk.mjs")
     home = os.environ["HOME"]
-    environment = {"PATH": os.defpath, "HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude"}
+    environment = {"PATH": os.defpath, "HOME": home, "CLAUDE_CONFIG_DIR": str(config or f"{home}/.claude")}
     done = subprocess.run(
         [*in_namespace(), node, str(script), str(node_sdk)], input=json.dumps(job).encode(), env=environment,
         capture_output=True, timeout=NODE_SECONDS_MAX, check=False,

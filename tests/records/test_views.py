@@ -32,7 +32,7 @@ NAMED_BY_THE_FORMAT = """
     continued-in resume-head-vouch session-owner memory-mode data-flow-records data-flow-incomplete derived-from
     isolation-latch ended-by-model attribution-snapshot observer-ref dev-mods repl-mode history-suppression
 """
-OURS = ["clew-session"]
+OURS = ["clew-session", "clew-fork"]
 KINDS_NAMED_BY_THE_FORMAT = """
     environment model date session_context total_tokens_reminder deferred_tools_delta agent_listing_delta skill_listing
     remote_session_change prompt_snapshot queued_command unknown_command_fallback

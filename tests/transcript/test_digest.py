@@ -113,7 +113,7 @@ def test_the_last_title_of_a_kind_counts_even_far_from_the_end() -> None:
 
 def test_an_empty_title_takes_the_title_off() -> None:
     found = digest_of([prompt("first"), NAMES["custom-title"], NAMES["ai-title"], note("custom-title", customTitle="")])
-    assert (found.custom_title, found.title) == (None, "made")
+    assert (found.custom_title, found.title) == ("", "made")
 
 
 def test_an_empty_tag_is_none_and_the_last_one_counts() -> None:
@@ -335,3 +335,18 @@ def test_the_short_way_to_versions_finds_what_reading_every_row_finds(data: byte
 
 def test_a_block_of_text_beside_the_prompt_is_part_of_it() -> None:
     assert digest_of([user([text("one"), text("two")], uuid="u", parent=None)]).first_prompt == "one two"
+
+
+def test_what_clew_noted_of_a_fork_says_more_than_its_first_row() -> None:
+    copied = prompt(forkedFrom={"sessionId": "first", "messageUuid": "u"})
+    noted = [note("clew-fork", parentSessionId="one"), note("clew-fork", parentSessionId="two")]
+    assert digest_of([copied, *noted]).parent_id == "two"
+    assert digest_of([*noted, copied]).parent_id == "two"
+    assert digest_of([copied, note("clew-fork", parentSessionId=7)]).parent_id == "first"
+
+
+def test_of_each_mark_the_last_row_that_has_it_counts() -> None:
+    rows = [note("clew-session", owner="ada", pinned=True), note("clew-session", owner="bob"), note("clew-session")]
+    marks = digest_of([*rows]).marks
+    assert (marks.owner, marks.pinned) == ("bob", True)
+    assert digest_of([*rows, note("clew-session", owner=None)]).marks.owner is None

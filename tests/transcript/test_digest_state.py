@@ -27,6 +27,20 @@ def test_a_fold_that_goes_on_from_a_state_says_the_same(session: bytes, data: st
     assert without_tokens(later.digest()) == without_tokens(DigestFold(found).digest())
 
 
+def test_a_state_keeps_marks_and_that_a_title_was_taken_off() -> None:
+    rows = (
+        b'{"type":"clew-session","pinned":true,"labels":["a"]}\n{"type":"custom-title","customTitle":""}\n'
+        b'{"type":"clew-session","owner":"ada","labels":null}\n{"type":"clew-fork","parentSessionId":"other"}\n'
+    )
+    found = list(records_in(decode_lines(lines_of(rows))))
+    whole = DigestFold(found).digest()
+    assert (whole.custom_title, whole.marks.pinned, whole.marks.owner, whole.parent_id) == ("", True, "ada", "other")
+    for cut in range(len(found)):
+        kept = msgspec.json.encode(DigestFold(found[:cut]).state())
+        later = DigestFold(found[cut:], state=msgspec.json.decode(kept, type=DigestState))
+        assert without_tokens(later.digest()) == without_tokens(whole)
+
+
 def test_a_state_says_no_more_of_a_long_prompt_than_lists_show() -> None:
     row = b'{"type":"user","uuid":"u","message":{"role":"user","content":"%s"}}\n' % (b"word " * 100_000)
     state = DigestFold(records_in(decode_lines(lines_of(row)))).state()

@@ -27,7 +27,7 @@ from clew.transcript.times import milliseconds
 
 SUMMARY_BYTES_MAX = 64 * 1024
 """A longer summary, of a title as long as a book, is not kept with the log but folded again by whoever asks."""
-RULES = 1
+RULES = 2
 """Raised whenever a log is summed up in another way: what an older version kept is folded again."""
 SUMMARIES_HELD_MAX = 10_000
 """So many logs a process remembers; one has about 1 KB."""
@@ -78,7 +78,7 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
             said["command_fallback"] = first.title
         elif first is not None:
             said |= {"first_prompt": first.title, "first_prompt_locked": True}
-        said |= {field: names[kind] for kind, field in _NAMED.items() if kind in names}
+        said |= {field: names[kind] for kind, field in _NAMED.items() if names.get(kind)}
         if state.git_branch:
             said["git_branch"] = state.git_branch
         return {**said, **{_camel(field): value for field, value in said.items()}}

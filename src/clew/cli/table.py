@@ -12,6 +12,12 @@ COMMANDS: dict[str, str] = {
     "delete": "clew.cli.delete:command",
     "undo": "clew.cli.undo:command",
     "operations": "clew.cli.operations:command",
+    "title": "clew.cli.title:command",
+    "tag": "clew.cli.tag:command",
+    "label": "clew.cli.label:command",
+    "pin": "clew.cli.pin:command",
+    "archive": "clew.cli.archive:command",
+    "set": "clew.cli.set:command",
     "copy": "clew.cli.copy:command",
     "gc": "clew.cli.gc:command",
     "completion": "clew.cli.completion:command",
@@ -25,6 +31,12 @@ HELP: dict[str, str] = {
     "delete": "Delete sessions; `clew undo` brings them back.",
     "undo": "Undo the newest operation, or the one named.",
     "operations": "List what was deleted and undone, newest first.",
+    "title": "Give a session a title.",
+    "tag": "Tag a session.",
+    "label": "Label a session.",
+    "pin": "Pin a session.",
+    "archive": "Archive a session.",
+    "set": "Set the owner or the workspace of a session.",
     "copy": "Copy sessions from one store to another.",
     "gc": "Free for good what was deleted long ago.",
     "completion": "Print the completion script for a shell.",
@@ -32,11 +44,10 @@ HELP: dict[str, str] = {
 """The line that `clew --help` shows, here so that help imports no command. A command that is not here is hidden."""
 
 COMING = (
-    "search", "usage", "resume", "continue", "fork", "truncate", "title", "tag", "label", "pin", "archive",
-    "set", "checkpoint", "checkpoints", "hooks", "rewind", "export", "scan", "import", "move", "push", "pull",
-    "doctor", "repair", "serve", "index", "mcp",
+    "search", "usage", "resume", "continue", "fork", "truncate", "checkpoint", "checkpoints", "hooks", "rewind",
+    "export", "scan", "import", "move", "push", "pull", "doctor", "repair", "serve", "index", "mcp",
 )  # fmt: skip
 """Names that later versions give a meaning to."""
 
-NOT_IN_TABLE = ("group", "options", "output", "preview", "render")
+NOT_IN_TABLE = ("filters", "group", "marking", "options", "output", "preview", "render")
 """What the commands are made of."""

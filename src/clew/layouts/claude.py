@@ -42,6 +42,8 @@ LOCK_SUFFIX = ".lock"
 JOURNAL_SUFFIX = ".jnl"
 OWN_FOLDER = "clew"
 """What clew keeps under the client's directory is below this, and nothing else is created there."""
+CUSTOM_TITLE_NAME = "custom-title.json"
+ARCHIVED_NAME = "archived.json"
 _META_SUFFIX = ".meta.json"
 _AGENT_PREFIX = "agent-"
 _SESSION_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -257,7 +259,7 @@ def place_in_session(project: str, session: str, names: Sequence[str]) -> Place:
         return Place(Kind.SUBLOG, project, session, stem)
     if name.endswith(_META_SUFFIX):
         return Place(Kind.META, project, session, name)
-    kinds = {"custom-title.json": Kind.CUSTOM_TITLE, "archived.json": Kind.ARCHIVED}
+    kinds = {CUSTOM_TITLE_NAME: Kind.CUSTOM_TITLE, ARCHIVED_NAME: Kind.ARCHIVED}
     return Place(kinds.get(name, Kind.SIDECAR), project, session, name)
 
 

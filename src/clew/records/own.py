@@ -9,9 +9,13 @@ FORK_TYPE = "clew-fork"
 
 
 class SessionNote(View, frozen=True):
-    """What is noted of a session. Of each field the last row that has it counts."""
+    """What is noted of a session. Of each field the last row that has it counts, and null takes it off."""
 
     exit_reason: str | None = None
+    pinned: bool | None = None
+    owner: str | None = None
+    workspace: str | None = None
+    labels: tuple[str, ...] | None = None
 
 
 class ForkNote(View, frozen=True):

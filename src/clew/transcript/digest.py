@@ -16,8 +16,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from clew.records.own import FORK_TYPE, NOTE_TYPE
 from clew.records.record import Record, body_of, sendable_text
 from clew.records.views import JsonObject, JsonValue
+from clew.transcript.marks import UNMARKED, Marks
 from clew.transcript.prompts import PREVIEW_CHARACTERS_MAX, preview, prompt_of
 from clew.transcript.times import milliseconds
 from clew.transcript.tree import CHAIN_TYPES
@@ -65,6 +67,7 @@ class Digest(msgspec.Struct, frozen=True):
     title_source: str | None = None
     """custom-title, ai-title, last-prompt, summary or first-prompt."""
     custom_title: str | None = None
+    """"" where the last row takes it off, None where no row gives one: then a sidecar of the client may."""
     ai_title: str | None = None
     last_prompt: str | None = None
     summary: str | None = None
@@ -88,9 +91,9 @@ class Digest(msgspec.Struct, frozen=True):
     total_tokens: int = 0
     """Of all answers, each counted once; those of subagents stand in logs of their own."""
     parent_id: str | None = None
-    """The session that the first row was copied from."""
-    exit_reason: str | None = None
-    """Why it was closed last, where whoever closed it said so."""
+    """The session that this one was forked from, as our own row says, else as the first row does."""
+    marks: Marks = UNMARKED
+    """What clew noted of it, as why it was closed last."""
     continued_in: str | None = None
     """The session that the conversation goes on in; the client hides this one in lists."""
 
@@ -111,7 +114,8 @@ class DigestState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """
 
     names: dict[str, str] = {}
-    """Titles, the tag and the like, by the type of row that says them."""
+    """Titles, the tag and the like, by the type of row that says them; a custom title that was taken off is ""."""
+    marks: Marks = UNMARKED
     first: FirstPrompt | None = None
     oldest: str = "~"
     newest: str = ""
@@ -163,10 +167,10 @@ _NAMES = {
     "last-prompt": "lastPrompt",
     "relocated": "relocatedCwd",
     "continued-in": "continuedInSessionId",
-    "clew-session": "exitReason",
+    FORK_TYPE: "parentSessionId",
 }
 """Rows of which the last one counts, and the field that it has."""
-_CLEARED_BY_EMPTY = frozenset({"custom-title", "ai-title", "agent-name", "tag"})
+_CLEARED_BY_EMPTY = frozenset({"ai-title", "agent-name", "tag"})
 _TITLES = ("custom-title", "ai-title", "last-prompt", "summary")
 
 
@@ -185,6 +189,7 @@ class DigestFold:
         # In the client's form, so that they compare as texts. At first they are later and earlier than every time.
         self._oldest, self._newest = state.oldest, state.newest
         self._names = dict(state.names)
+        self._marks = state.marks
         self._first = state.first
         self._usage: dict[str, AnswerUsage] = {}
         self._loose_usage: list[AnswerUsage] = []
@@ -220,13 +225,15 @@ class DigestFold:
                 self._compactions += 1
         elif kind in _NAMES:
             self._note_name(record, kind)
+        elif kind == NOTE_TYPE:
+            self._marks = self._marks.after(record.body())
 
     def digest(self) -> Digest:
         """What the records taken so far say."""
         self._flush()
         names = self._names
         first = self._first.preview if self._first else None
-        source = next((kind for kind in _TITLES if kind in names), "first-prompt" if first else None)
+        source = next((kind for kind in _TITLES if names.get(kind)), "first-prompt" if first else None)
         return Digest(
             title=names.get(source) or (self._first.title if self._first else None) if source else None,
             title_source=source,
@@ -247,8 +254,8 @@ class DigestFold:
             turn_count=self._turns,
             compactions=self._compactions,
             total_tokens=sum(usage.total_tokens for usage in self.usage()),
-            parent_id=self._parent,
-            exit_reason=names.get("clew-session"),
+            parent_id=names.get(FORK_TYPE, self._parent),
+            marks=self._marks,
             continued_in=names.get("continued-in"),
         )
 
@@ -257,6 +264,7 @@ class DigestFold:
         self._flush()
         return DigestState(
             names=dict(self._names),
+            marks=self._marks,
             first=self._first,
             oldest=self._oldest,
             newest=self._newest,
@@ -297,8 +305,8 @@ class DigestFold:
         value = record.body().get(_NAMES[kind])
         if not isinstance(value, str):
             return
-        if value.strip():
-            self._names[kind] = sendable_text(value)
+        if value.strip() or kind == "custom-title":
+            self._names[kind] = sendable_text(value.strip() and value)
         elif kind in _CLEARED_BY_EMPTY:
             self._names.pop(kind, None)
 
