@@ -180,6 +180,7 @@ def test_a_list_shows_a_fork_with_its_own_title_else_the_first_prompt(store: Sto
     told = {info.id: info for info in store.sessions()}
     assert (told[child.id].title, told[child.id].first_prompt, told[child.id].message_count) == ("q1", "q1", 4)
     assert (told[named.id].title, told[named.id].cwd) == ("The child", "/home/a/project")
+    assert {told[child.id].parent_id, told[named.id].parent_id} == {parent.id}
     assert told[child.id].size_bytes < told[parent.id].size_bytes
 
 

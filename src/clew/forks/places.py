@@ -7,7 +7,8 @@ reading everything, and what is found then is tried: the fork has the conversati
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from clew.engines.contract import Engine, LogKey
 from clew.engines.filesystem import shown_path
@@ -34,7 +35,9 @@ and their results stand together.
 """
 AHEAD_BYTES = 256 * 1024
 
-Lineage = tuple[Ancestor, ...]
+Lineage: TypeAlias = tuple[Ancestor, ...]
+Find: TypeAlias = Callable[[LogKey, str], int | None]
+"""Where a row with that id begins in a log; None where that is not known."""
 
 
 def fork_point(parent: Parent, at: Point | str | None) -> ForkPoint:
@@ -53,13 +56,13 @@ def fork_point(parent: Parent, at: Point | str | None) -> ForkPoint:
     uuid = point.uuid if isinstance(point, AtRecord) else None
     if point is None and not parent.is_read:
         uuid = _quick_head(engine, key, before)
-    found = None if uuid is None else _quickly(engine, key, before, uuid)
+    found = None if uuid is None else _quickly(engine, key, before, uuid, engine.find_row)
     if found is None:
         parent.refresh()
         uuid, records = _conversation_at(parent, point)
         if uuid is None:
             return ForkPoint(key.session, None)
-        found = _quickly(engine, key, before, uuid) or _tried(parent, before, uuid, records)
+        found = _quickly(engine, key, before, uuid, _finder(parent)) or _tried(parent, before, uuid, records)
     return ForkPoint(key.session, found[-1].at, found)
 
 
@@ -83,38 +86,50 @@ def _conversation_at(parent: Parent, point: Point | None) -> tuple[str | None, l
 # By the ids of rows.
 
 
-def _quickly(engine: Engine, key: LogKey, before: Lineage, uuid: str) -> Lineage | None:
+def _finder(parent: Parent) -> Find:
+    """What the engine knows, and of the session's own log what was read."""
+
+    def find(log: LogKey, uuid: str) -> int | None:
+        known = parent.engine.find_row(log, uuid)
+        if known is not None or log != parent.key or parent.inherits(uuid) or uuid not in parent.tree.records:
+            return known
+        return parent.tree.records[uuid].line.position
+
+    return find
+
+
+def _quickly(engine: Engine, key: LogKey, before: Lineage, uuid: str, find: Find) -> Lineage | None:
     """The lineage of a fork at that row, or None where the engine does not know its place, or other rows than those
     before it may be needed. The session's own log counts first.
     """
     for count in range(len(before), -1, -1):
         log = key if count == len(before) else LogKey(key.project, before[count].session)
         end = None if count == len(before) else before[count].end
-        position = engine.find_row(log, uuid)
+        position = find(log, uuid)
         if position is None or (end is not None and position >= end):
             continue
         if end is not None:
             must_be_there(engine, key, before[count])
-        line = _line_at(engine, log, position)
-        if line is not None and _needs_no_later(engine, log, before[:count], line, uuid):
-            return (*before[:count], ancestor_at(engine, log, uuid, line))
-        return None
+        row = _row_at(engine, log, position)
+        if row is None or row.uuid != uuid or not _needs_no_later(engine, log, before[:count], row, end, find):
+            return None
+        return (*before[:count], ancestor_at(engine, log, uuid, row.line))
     return None
 
 
-def _needs_no_later(engine: Engine, log: LogKey, before: Lineage, line: Line, uuid: str) -> bool:
-    """Whether the conversation at this row is what the rows up to it say."""
-    row = decode(line)
-    if not isinstance(row, Record) or row.type not in MESSAGE_TYPES or uuid not in Tree([row]).records:
+def _needs_no_later(engine: Engine, log: LogKey, before: Lineage, row: Record, end: int | None, find: Find) -> bool:
+    """Whether the conversation at this row is what the rows up to it say. What stands behind `end` is of no matter."""
+    uuid, line = row.uuid or "", row.line
+    if row.type not in MESSAGE_TYPES or uuid not in Tree([row]).records:
         return False
     if row.is_sidechain or row.is_compact_summary or milliseconds(row.timestamp) is None:
         return False
     if row.parent_uuid:
-        above = _record_of(engine, log, before, row.parent_uuid)
+        above = _record_of(engine, log, before, row.parent_uuid, find)
         if above is None or (above[0] == log and above[1].line.position >= line.position):
             return False
     later, size = {uuid}, 0
-    for count, ahead in enumerate(engine.read(log, start=line.position)):
+    for count, ahead in enumerate(engine.read(log, start=line.position, end=end)):
         size += ahead.size
         if count > AHEAD_ROWS or size > AHEAD_BYTES + line.size:
             break
@@ -131,22 +146,24 @@ def _needs_no_later(engine: Engine, log: LogKey, before: Lineage, line: Line, uu
     return True
 
 
-def _record_of(engine: Engine, log: LogKey, before: Lineage, uuid: str) -> tuple[LogKey, Record] | None:
+def _record_of(engine: Engine, log: LogKey, before: Lineage, uuid: str, find: Find) -> tuple[LogKey, Record] | None:
     """A row by its id, in this log or above, and which log it is in."""
     for each in (log, *(LogKey(log.project, ancestor.session) for ancestor in reversed(before))):
-        position = engine.find_row(each, uuid)
-        line = None if position is None else _line_at(engine, each, position)
-        row = None if line is None else decode(line)
-        if isinstance(row, Record):
+        position = find(each, uuid)
+        row = None if position is None else _row_at(engine, each, position)
+        if row is not None:
             return each, row
     return None
 
 
-def _line_at(engine: Engine, key: LogKey, position: int) -> Line | None:
+def _row_at(engine: Engine, key: LogKey, position: int) -> Record | None:
+    """The record that begins there; None for anything else."""
     try:
-        return next(engine.read(key, start=position, end=position + 1), None)
+        line = next(engine.read(key, start=position, end=position + 1), None)
     except (Conflict, NotFound):
         return None
+    row = None if line is None else decode(line)
+    return row if isinstance(row, Record) else None
 
 
 # By reading.
@@ -245,7 +262,7 @@ def _beginning(engine: Engine, key: LogKey, before: Lineage) -> Iterator[Record]
     if not before:
         return
     must_be_there(engine, key, before[-1])
-    found = _record_of(engine, LogKey(key.project, before[-1].session), before[:-1], before[-1].at)
+    found = _record_of(engine, LogKey(key.project, before[-1].session), before[:-1], before[-1].at, engine.find_row)
     if found is not None:
         yield from head_at(ForkPoint("", before[-1].at))
         yield found[1]
