@@ -56,7 +56,7 @@ def _made(bench: Bench, store: Store, key: LogKey, source: FilesEngine) -> Itera
     )
     told = f"attached fork of {size / 1e6:.1f} MB, sqlite, durable"
     against = "copy of the bytes"
-    yield Measured(f"{told}, at a prompt in the middle", taken["row"], taken["copied"], against, Goal(0.005))
+    yield Measured(f"{told}, at a prompt", taken["row"], taken["copied"], against, Goal(0.005))
     yield Measured(f"{told}, at the head", taken["head"], taken["copied"], against, Goal(0.005))
 
 
