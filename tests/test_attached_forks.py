@@ -24,6 +24,7 @@ from clew.engines.sqlite import SqliteEngine
 from clew.engines.wrap.faulty import Fault, Faulty, When
 from clew.forks.kind import Wanted
 from clew.forks.materialised import copied
+from clew.forks.table import FORK_KINDS
 from clew.lineage import ANCESTORS_MAX, children_of
 from clew.testing.forks import forked, in_processes
 from stores import ENGINES, store_on, ticking
@@ -159,6 +160,18 @@ def test_a_branch_in_the_child_may_begin_at_an_inherited_row(store: Store) -> No
     child.append_many([user("other"), assistant("other answer")], parent=uuids[1])
     assert texts(child) == texts(again(store, child)) == ["q1", "a1", "other", "other answer"]
     assert {each.leaf for each in child.transcripts()} == {uuids[3], child.head.uuid}
+
+
+def test_a_head_record_of_the_child_may_name_an_inherited_row(store: Store) -> None:
+    parent, uuids = spoken_in(store)
+    child = parent.fork(kind="attached")
+    child.append_many([user("q3"), assistant("a3")])
+    child.append({"type": "last-prompt", "leafUuid": uuids[1], "explicit": True})
+    assert texts(again(store, child)) == ["q1", "a1"]
+    grandchild = again(store, child).fork(kind="attached")
+    assert texts(again(store, grandchild)) == ["q1", "a1"]
+    again(store, child).append(user("other"))
+    assert texts(again(store, child)) == ["q1", "a1", "other"]
 
 
 def test_a_fork_of_an_empty_conversation_inherits_nothing_now_or_later(store: Store) -> None:
@@ -474,6 +487,16 @@ def test_a_copy_of_a_fork_needs_no_other_session(store: Store) -> None:
     ]  # fmt: skip
     assert [store.session(name).digest.title for name in names] == ["The child", "Mine", "The child"]
     assert {row["sessionId"] for name in names for row in rows(store.session(name))} == {*names}
+
+
+@pytest.mark.skipif("copy" not in FORK_KINDS, reason="there is no such kind")
+def test_the_kind_copy_of_a_fork_has_what_it_inherits(store: Store) -> None:
+    parent, _ = spoken_in(store)
+    child = parent.fork(kind="attached")
+    child.append_many([user("q3"), assistant("a3")])
+    copy = child.fork(kind="copy")
+    store.delete(child, parent)
+    assert texts(again(store, copy)) == ["q1", "a1", "q2", "a2", "q3", "a3"]
 
 
 def test_what_a_fork_cannot_be_given_is_not_taken_away(store: Store) -> None:
