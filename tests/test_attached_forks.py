@@ -18,6 +18,7 @@ import pytest
 
 import clew
 from clew import Conflict, DamagedData, NotFound, Session, StorageError, Store, UsageError
+from clew.adapters.claude_agent_sdk import ClaudeSessionStore
 from clew.engines.contract import Entry, LogKey
 from clew.engines.memory import MemoryEngine
 from clew.engines.sqlite import SqliteEngine
@@ -405,6 +406,9 @@ def test_a_session_that_others_go_on_from_is_not_deleted(store: Store) -> None:
     for delete in (
         lambda: store.delete(parent),
         lambda: asyncio.run(store.claude().delete({"project_key": parent.project, "session_id": parent.id})),
+        lambda: asyncio.run(
+            ClaudeSessionStore(store.engine).delete({"project_key": parent.project, "session_id": parent.id})
+        ),
     ):
         with pytest.raises(Conflict, match=parent.id) as caught:
             delete()
