@@ -1,7 +1,4 @@
-"""The kinds of forks by the name that `--kind` takes; outside packages add theirs by the entry point `clew.fork_kinds`.
-
-Imported when they are used.
-"""
+"""Which kinds of forks there are. Other packages name theirs in the entry point group `clew.fork_kinds`."""
 
 from __future__ import annotations
 
@@ -10,5 +7,5 @@ FORK_KINDS: dict[str, str] = {
     "detached": "clew.forks.detached:Detached",
 }
 
-NOT_IN_TABLE = frozenset({"beginning", "kind", "materialised", "places"})
-"""The modules of this folder that are no kinds: what they keep to, and where a point stands."""
+NOT_IN_TABLE = ("beginning", "kind", "materialised", "places")
+"""What the kinds are made of."""

@@ -6,8 +6,10 @@ must name another session puts the new value where the old one stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
+
+import msgspec
 
 from clew.records.compact import compact
 from clew.records.json_text import spans
@@ -26,7 +28,13 @@ class Change(NamedTuple):
 
 def quoted(text: str | None) -> bytes:
     """A text, or null, as JSON."""
-    return b"null" if text is None else compact({"": text})[4:-1]
+    try:
+        return _encode(text)
+    except UnicodeEncodeError:  # A lone surrogate, which is written with an escape.
+        return compact({"": text})[4:-1]
+
+
+_encode: Callable[[str | None], bytes] = msgspec.json.Encoder().encode
 
 
 def value_of(value: JsonValue) -> bytes:
@@ -39,15 +47,36 @@ def spliced(raw: bytes, changes: Iterable[Change]) -> bytes:
 
     A field is found by its text, if that stands only once in the row: within a string its quotes would be escaped.
     """
+    edits: list[tuple[int, int, bytes]] = []
     left: list[Change] = []
+    added: list[bytes] = []
+    find = raw.find
     for change in changes:
-        old = None if change.old is None else b'"%s":%s' % (change.name.encode(), quoted(change.old))
-        if old is not None and raw.count(old) == 1 and b"\\" + old not in raw:
-            raw = raw.replace(old, b'"%s":%s' % (change.name.encode(), change.new))
-        elif old is None and raw.endswith(b"}\n") and b'"%s"' % change.name.encode() not in raw and b"\\u00" not in raw:
-            raw = b'%s,"%s":%s}\n' % (raw[:-2], change.name.encode(), change.new)
+        name, old, new = change
+        if old is None:
+            if find(b'"%s"' % name.encode()) < 0 and raw.endswith(b"}\n"):
+                added.append(b',"%s":%s' % (name.encode(), new))
+            else:
+                left.append(change)
+            continue
+        field = b'"%s":"%s"' % (name.encode(), old.encode("utf-8", "surrogatepass"))
+        at = find(field)
+        # An old value that would be written with escapes is not found so, and is looked for by its place.
+        if at > 0 and raw[at - 1] != 0x5C and find(field, at + 1) < 0:
+            edits.append((at + len(name) + 3, at + len(field), new))
         else:
             left.append(change)
+    edits.sort()
+    pieces: list[bytes] = []
+    at = 0
+    for start, end, new in edits:
+        pieces += (raw[at:start], new)
+        at = end
+    pieces.append(raw[at:])
+    if added:
+        pieces[-1] = pieces[-1][:-2]
+        pieces += (*added, b"}\n")
+    raw = b"".join(pieces)
     return _by_place(raw, left) if left else raw
 
 
