@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import clew
-from clew import Conflict, DamagedData, NotFound, Session, StorageError, Store, UsageError
+from clew import ClewError, Conflict, DamagedData, NotFound, Session, StorageError, Store, UsageError
 from clew.adapters.claude_agent_sdk import ClaudeSessionStore
 from clew.engines.contract import Entry, LogKey
 from clew.engines.memory import MemoryEngine
@@ -605,6 +605,28 @@ def test_a_fork_whose_making_fails_at_any_call_is_whole_or_not_there(when: When)
         if not faulty.faults:
             return
     raise AssertionError("a fork is made of fewer calls than that")
+
+
+@pytest.mark.parametrize("when", ["before", "after", "during"])
+def test_forks_are_whole_whatever_call_of_a_delete_fails_that_gives_them_their_beginning(when: When) -> None:
+    for number in itertools.count(1):
+        inner = MemoryEngine()
+        parent, uuids = spoken_in(store_on(inner))
+        child = parent.fork(uuids[1], kind="attached")
+        child.append_many([user("mine"), assistant("answer")])
+        deep = child.fork(kind="attached")
+        counted = itertools.count(1)
+        faulty = Faulty(inner, lambda _, __: Fault("", 0, when) if next(counted) == number else None)  # noqa: B023
+        with contextlib.suppress(ClewError):
+            Store(faulty, clock=ticking()).delete(parent.id, materialises=True)
+        store = Store(inner, clock=ticking())
+        for _ in range(2):
+            assert texts(store.session(child.id)) == texts(store.session(deep.id)) == ["q1", "a1", "mine", "answer"]
+            for operation in store.operation_log.unfinished():
+                store.operation_log.finish(operation.id)
+        if not faulty.faults:
+            return
+        assert number < 500
 
 
 @pytest.mark.slow

@@ -79,10 +79,12 @@ def must_have_no_children(engine: Engine, keys: Collection[LogKey]) -> None:
     left = children_of(engine, keys)
     if left:
         what = "1 attached fork goes" if len(left) == 1 else f"{len(left)} attached forks go"
-        named = next(iter(keys)).session if len(keys) == 1 else "one of these sessions"
+        named, typed = "these sessions", "SESSION..."
+        if len(keys) == 1:
+            named = typed = next(iter(keys)).session
         raise Conflict(
             f"{what} on from {named}: nothing was deleted",
-            hint="give them their own copy of it first: clew delete --materialise; or delete them too",
+            hint=f"give them their own copy of it: clew delete --materialise {typed}; or delete them too",
             candidates=[key.session for key in left[:CANDIDATES_MAX]],
         )
 
