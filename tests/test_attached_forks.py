@@ -325,6 +325,8 @@ def test_a_missing_ancestor_is_named_and_never_an_empty_beginning(store: Store) 
     with pytest.raises(DamagedData):
         lost.append(user("more"))
     assert [info.id for info in store_on(store.engine).sessions()] == []
+    store.delete(child.id)
+    assert store.engine.stat(child.key) is None
 
 
 def test_an_ancestor_that_was_replaced_is_named(store: Store) -> None:
