@@ -9,5 +9,6 @@ SUBJECTS = {
     "appending": "benchmarks.appending:measure",
     "copying": "benchmarks.copying:measure",
     "inserting": "benchmarks.inserting:measure",
+    "attaching": "benchmarks.attaching:measure",
     "starting": "benchmarks.starting:measure",
 }
