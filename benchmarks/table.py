@@ -10,6 +10,7 @@ SUBJECTS = {
     "appending": "benchmarks.appending:measure",
     "copying": "benchmarks.copying:measure",
     "inserting": "benchmarks.inserting:measure",
+    "attaching": "benchmarks.attaching:measure",
     "resolving": "benchmarks.resolving:measure",
     "starting": "benchmarks.starting:measure",
 }

@@ -17,7 +17,7 @@ import clew
 
 PACKAGE = Path(clew.__file__).parent
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("table.py"))
-EXPECTED = {"adapters", "cli", "engines", "layouts", "records", "wrap"}
+EXPECTED = {"adapters", "cli", "engines", "forks", "layouts", "records", "wrap"}
 PLACE = re.compile(r"[a-z_][\w.]*:[A-Za-z_]\w*")
 INFRASTRUCTURE = {"table", "__init__", "__main__"}
 

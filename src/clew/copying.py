@@ -8,6 +8,9 @@
 
 A copy that was killed is made again: what is there is a prefix of its source, or a whole blob. Memory is bounded by the
 names in the source, but for a line over the limit in a log that is replaced.
+
+An attached fork comes after the sessions that it goes on from, and only where these are as they must be: never without
+its beginning, and never to files that Claude Code reads.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import msgspec
 from clew.copying_plan import BlobStep, LogStep, Mark, MarkedBlob, MarkedLog, Way, log_name, plan_blob, plan_log
 from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, Order, small_blob
 from clew.errors import Busy, ClewError, Conflict, DamagedData, NotFound, UsageError
+from clew.lineage import ForkPoint, fork_point_of, must_be_there
 from clew.records.compact import compact
 from clew.records.record import body_of
 
@@ -147,6 +151,7 @@ class _Copy:
         self._live: frozenset[str] = frozenset()
         self._guard = Lock()
         self._under_way: dict[LogKey, int] = {}
+        self._forks: dict[LogKey, ForkPoint] = {}
         self._told = Progress(0, 0, 0, 0)
 
     def run(self, projects: Iterable[str] | None) -> Copied:
@@ -180,22 +185,50 @@ class _Copy:
             main = [mains[key]] if key in mains else []
             yield Looked(key, [*main, *subs.get(key.session, ())])
 
+    def _depth(self, looked: Looked) -> int:
+        """How many sessions this one goes on from. One that is damaged is copied as it is."""
+        with suppress(ClewError):
+            point = fork_point_of(self._source, looked.key)
+            if point is not None and point.lineage:
+                self._forks[looked.key] = point
+                return len(point.lineage)
+        return 0
+
+    def _why_not(self, key: LogKey) -> str:
+        """Why an attached fork would be broken at the target; "" where it is well there."""
+        point = self._forks.get(key)
+        if point is None:
+            return ""
+        advice = f"copy it with what it inherited: clew fork {key.session} --kind copy"
+        if self._target.capabilities.is_clients:
+            return f"an attached fork, which Claude Code would read without its beginning; {advice}"
+        for each in point.lineage:
+            try:
+                must_be_there(self._target, key, each)
+            except DamagedData:
+                return f"the session {each.session!a:.80} that it goes on from is not there as it must be; {advice}"
+        return ""
+
     def _outcomes(self, listed: Sequence[Looked]) -> Iterator[Outcome]:
         """What comes of each session, in order. The marks of a project are set when its last session is done."""
         marks = {project: self._marks_of(project) for project in {looked.key.project for looked in listed}}
         before = {project: dict(each.sessions) for project, each in marks.items()}
         with ThreadPoolExecutor(WORKERS) as workers:
             try:
-                done = workers.map(lambda looked: self._session(looked, marks[looked.key.project]), listed)
-                for project, outcomes in groupby(done, lambda outcome: outcome.key.project):
-                    try:
-                        for outcome in outcomes:
-                            if outcome.mark is not None:
-                                marks[project].sessions[outcome.key.session] = outcome.mark
-                            yield outcome
-                    finally:
-                        if marks[project].sessions != before[project]:
-                            self._set(marks[project])
+                # All that others may go on from is there, or left out, before these begin.
+                depths = {looked.key: self._depth(looked) for looked in listed}
+                by_depth = sorted(listed, key=lambda looked: depths[looked.key])
+                for _, level in groupby(by_depth, lambda looked: depths[looked.key]):
+                    done = workers.map(lambda looked: self._session(looked, marks[looked.key.project]), level)
+                    for project, outcomes in groupby(done, lambda outcome: outcome.key.project):
+                        try:
+                            for outcome in outcomes:
+                                if outcome.mark is not None:
+                                    marks[project].sessions[outcome.key.session] = outcome.mark
+                                yield outcome
+                        finally:
+                            if marks[project].sessions != before[project]:
+                                self._set(marks[project])
             finally:
                 workers.shutdown(cancel_futures=True)
 
@@ -204,6 +237,9 @@ class _Copy:
     def _session(self, looked: Looked, marks: Marks) -> Outcome:
         """Tries it, and again where it changed under the copy. Raises what the target itself fails with."""
         key, first = looked.key, looked
+        if why_not := self._why_not(key):
+            self._done(first)
+            return _left_out(key, self._source.where(key), why_not)
         for tries_left in reversed(range(TRIES_MAX)):
             try:
                 outcome = self._once(looked, marks.sessions.get(key.session, Mark()))

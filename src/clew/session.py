@@ -8,6 +8,7 @@ the log, which is kept until `refresh` is called, or something is appended here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -18,7 +19,9 @@ from msgspec import UNSET, UnsetType
 from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, small_blob
 from clew.engines.filesystem import shown_path
 from clew.errors import NotFound, UsageError
+from clew.forks.kind import Wanted, kind_of, must_be_free
 from clew.layouts.claude import Kind, flat_meta, is_flat
+from clew.lineage import ForkPoint, fork_point_of, inherited
 from clew.marks import Change, Marked, Text, Truth, apply, labelled, wanted
 from clew.records.codec import decode_lines
 from clew.records.envelope import Given, Origin, Said
@@ -186,8 +189,12 @@ class Session:
         return decode_lines(self.lines())
 
     def records(self) -> Iterator[Record]:
-        """The records that belong to the session, those saved out of malformed lines included."""
-        return records_in(self.rows())
+        """The records that belong to the session, those saved out of malformed lines included; of an attached fork
+        first those of its ancestors, each up to its point.
+        """
+        point = self.fork_point
+        before = () if point is None else inherited(self.engine, self.key, point)
+        return chain(before, records_in(self.rows()))
 
     # The conversation.
 
@@ -412,6 +419,40 @@ class Session:
 
     # Branches.
 
+    @property
+    def fork_point(self) -> ForkPoint | None:
+        """Where an attached fork left its parent, and every session that it inherits from; None for all others.
+
+        Subagents and blobs are not inherited: they are found at the session that has them.
+        """
+        return fork_point_of(self.engine, self.key)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the log was read already, so that questions cost only what was appended since."""
+        return self._loaded is not None
+
+    def fork(
+        self,
+        at: Point | str | None = None,
+        *,
+        kind: str | None = None,
+        new_ids: bool = False,
+        id: str | None = None,  # noqa: A002 - What it is called everywhere else too.
+        title: str | None = None,
+        rewrite_paths: bool = False,
+    ) -> Session:
+        """A new session of the same project that begins with this conversation, up to a point or as it is now."""
+        makers = self._at_home().makers()
+        name = makers.new_id() if id is None else id
+        must_be_free(self.engine, name)
+        asked = Wanted(name, at, makers.timestamp(), makers.new_id, title, new_ids, rewrite_paths)
+        made = kind_of(kind or "copy").make(self, asked)
+        return Session(self.engine, made.key, home=self._home, origin=self._origin_of(made.key.session))
+
+    def _origin_of(self, session: str) -> Origin | None:
+        return None if self._origin is None else msgspec.structs.replace(self._origin, session=session, agent=None)
+
     def truncate(self, at: Point | str, *, dry_run: bool = False) -> Truncated:
         """Moves the head to a point, which stays: the conversation goes on from there. Nothing is deleted.
 
@@ -450,6 +491,10 @@ class Session:
     def has_read(self, uuid: str) -> bool:
         """Whether the log held this row when it was read last."""
         return self._loaded is not None and uuid in self._loaded.tree.records
+
+    def inherits(self, uuid: str | None) -> bool:
+        """Whether this row stands in the log of an ancestor, as of the last reading."""
+        return self._loaded is not None and uuid in self._loaded.inherited
 
     def fall_behind(self) -> None:
         """Says that the log has grown: the next question reads on first."""

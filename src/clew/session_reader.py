@@ -2,16 +2,20 @@
 
 Another program may append meanwhile, or put another file in the place of the log. What was read is gone on from only
 where the log is the same and still holds the bytes that were read last; else it is read again.
+
+An attached fork begins with the rows of its ancestors. These never change, so they are read once, before its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
 from clew.engines.contract import Engine, LogStat
 from clew.errors import Conflict
+from clew.lineage import ForkPoint, fork_point_in, head_at, inherited
 from clew.records.codec import REASON_OPEN, decode_lines
 from clew.records.line import Line
 from clew.records.own import NOTE_TYPE
@@ -19,7 +23,7 @@ from clew.records.record import Malformed, Record, Row
 from clew.session_writer import SAID_AGAIN
 from clew.transcript.digest import DigestFold
 from clew.transcript.marks import UNMARKED, Marks
-from clew.transcript.tree import Tree
+from clew.transcript.tree import CHAIN_TYPES, Tree
 
 TAIL_BYTES = 4096
 """So many bytes before the old end must still be there for a log to be believed that it only grew."""
@@ -37,17 +41,45 @@ class Loaded(msgspec.Struct):
     last: Row | None = None
     """The last row, blank ones included: the log is read on behind it."""
     names: dict[str, Record] = {}
-    """The last title, tag, note and head record, by type."""
+    """The last title, tag, note and head record of this very log, by type."""
     marks: Marks = UNMARKED
-    """What all notes say together."""
+    """What all its notes say together."""
+    inherited: set[str] = msgspec.field(default_factory=set)
+    """The uuids of rows that stand in the logs of ancestors."""
 
 
 def read(engine: Engine, stat: LogStat, fold: DigestFold | None = None) -> Loaded:
-    """Everything that the log holds. One that is not there yet, whose revision is "", holds nothing."""
+    """Everything that the log holds, and what it inherits. One that is not there yet, whose revision is "", holds
+    nothing. Raises `DamagedData` where an ancestor is gone, or is not what it was.
+    """
     loaded = Loaded(stat, fold=fold)
     if stat.revision:
-        _take(loaded, decode_lines(engine.read(stat.key)))
+        rows = decode_lines(engine.read(stat.key))
+        first = next(rows, None)
+        if isinstance(first, Record) and not stat.key.subpath:
+            point = fork_point_in(first, stat.key, engine.where(stat.key))
+            if point is not None:
+                _inherit(loaded, engine, point)
+        if first is not None:
+            _take(loaded, chain([first], rows))
     return loaded
+
+
+def _inherit(loaded: Loaded, engine: Engine, point: ForkPoint) -> None:
+    """Adds the rows of the ancestors. Of what names a session, its title and the like, nothing is inherited."""
+    key = loaded.stat.key
+    fold = _ignore if loaded.fold is None else loaded.fold.add
+
+    def taken() -> Iterator[Record]:
+        for record in inherited(engine, key, point):
+            if record.uuid:
+                loaded.inherited.add(record.uuid)
+            if record.type in CHAIN_TYPES:
+                fold(record)
+            yield record
+
+    loaded.tree.add(taken())
+    loaded.tree.add(head_at(point))
 
 
 def grown(engine: Engine, known: Loaded, now: LogStat) -> Loaded | None:

@@ -221,15 +221,17 @@ class SessionWriter:
             plan = self._plan(known, said, parent, batch_id)
             # Metadata waits for the log as it was seen, too: what was deleted meanwhile must not begin anew with it.
             expect = known.revision if plan.stands_on_head or plan.is_metadata else None
+            own = [entry for entry in plan.entries if not self._session.inherits(entry.dedupe_id)]
             try:
-                appended = engine.append(
-                    key, plan.entries, batch_id=batch_id, expect=expect, keep_time=plan.is_metadata
-                )
+                appended = engine.append(key, own, batch_id=batch_id, expect=expect, keep_time=plan.is_metadata)
             except Conflict:
                 if expect is None:
                     raise
                 self._known = None
                 continue
+            if len(own) < len(plan.entries):
+                count = appended.duplicates + len(plan.entries) - len(own)
+                appended = msgspec.structs.replace(appended, duplicates=count)
             self._take(known, plan.entries, appended, plan.head)
             self._say_again(known, plan)
             return plan, appended

@@ -358,17 +358,22 @@ class Store:
 
     # What is changed beyond appending.
 
-    def delete(self, *sessions: Session | str | PurePath, even_live: bool = False) -> Operation:
+    def delete(
+        self, *sessions: Session | str | PurePath, even_live: bool = False, materialises: bool = False
+    ) -> Operation:
         """Takes sessions away with all that belongs to them, as one operation; `undo` brings them back.
 
         All of them are found first. Raises `Busy`, and deletes nothing, where a running client holds one of them,
-        unless `even_live`: it would go on writing under the same name.
+        unless `even_live`: it would go on writing under the same name. Raises `Conflict`, naming them, where attached
+        forks go on from one of them, unless `materialises`: then these get the rows that they inherit first.
         """
         from clew.operations.delete import planned
 
         found = [each if isinstance(each, Session) else self.session(each) for each in sessions]
         named = [(self._own(each).key, _title_of(each)) for each in found]
-        return self.operation_log.run("delete", lambda: planned(self.engine, named, even_live=even_live))
+        return self.operation_log.run(
+            "delete", lambda: planned(self.engine, named, even_live=even_live, materialises=materialises)
+        )
 
     def _take_away(self, key: LogKey) -> None:
         self.delete(self._session(key), even_live=True)

@@ -50,6 +50,20 @@ def test_delete_says_what_went_and_how_to_bring_it_back(run: Run) -> None:
     assert f"clew undo --config-dir {place} " in run("delete", TWO, "--config-dir", place).out
 
 
+def test_delete_names_attached_forks_and_gives_them_their_beginning_when_asked(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path / 's.db'}"
+    with clew.open(url) as store:
+        parent = store.create(tmp_path)
+        parent.append_many([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}])
+        child = parent.fork(kind="attached")
+    done = run("delete", parent.id, "--store", url, "--json")
+    assert (done.code, done.json["candidates"]) == (6, [child.id])
+    assert "--materialise" in done.json["hint"]
+    assert run("delete", parent.id, "--store", url, "--materialise").code == 0
+    shown = run("show", child.id, "--store", url, "--json").json
+    assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
+
+
 @pytest.mark.usefixtures("engine")
 def test_delete_in_json_is_the_operation_and_what_it_took(run: Run) -> None:
     done = run("delete", ONE, TWO, "--json")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import clew
+from clew.forks.table import FORK_KINDS
 from clew_calls import Run
 from continuing import project_folder
 from session_files import Row, assistant, session_id, user, write
@@ -110,6 +111,23 @@ def test_a_point_is_the_clients_flag_where_it_prints_and_else_the_head_is_moved(
     assert clew.open(config_dir).session(id_).head.uuid == "one-answer"
     assert log.read_bytes().startswith(before)
     assert started("resume", id_, "--at", "turn:99")[0] == 4
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.skipif("copy" not in FORK_KINDS, reason="no kind of fork copies yet")
+def test_a_fork_at_a_point_is_ours_where_the_client_does_not_print(config_dir: Path, work: Path) -> None:
+    id_ = put(config_dir, 1, work)
+    before = Path(clew.open(config_dir).session(id_).where).read_bytes()
+    _, told, _ = started("resume", id_, "--at", "turn:1", "--fork", "--id", NEW)
+    assert told["words"] == ["--resume", NEW]
+    assert len(clew.open(config_dir).session(NEW).messages()) == 2
+    assert Path(clew.open(config_dir).session(id_).where).read_bytes() == before
+
+
+def test_a_dry_run_of_a_fork_at_a_point_prints_our_own_fork(run: Run, config_dir: Path, work: Path) -> None:
+    id_ = put(config_dir, 1, work)
+    lines = run("resume", id_, "--dry-run", "--at", "turn:1", "--fork", "--id", NEW).out.splitlines()
+    assert lines[1:] == [f"clew fork {id_} --at one-answer --id {NEW}", f"clew resume {NEW}"]
 
 
 @pytest.mark.usefixtures("client")

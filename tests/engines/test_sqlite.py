@@ -317,8 +317,23 @@ def test_a_file_of_an_earlier_version_gets_what_it_lacks(tmp_path: Path) -> None
     engine.close()
 
 
+def test_rows_that_an_earlier_version_appended_are_known_but_not_where_they_stand(tmp_path: Path) -> None:
+    engine = opened(tmp_path)
+    engine.append(MAIN, [said(1)])
+    engine.close()
+    _changed(
+        tmp_path / "sessions.db", "DELETE FROM migration WHERE name = '0003 positions'",
+        "ALTER TABLE dedupe DROP COLUMN position",
+    )  # fmt: skip
+    ids = [entry.dedupe_id or "" for entry in (said(1), said(2))]
+    assert engine.find_row(MAIN, ids[0]) is None
+    assert engine.append(MAIN, [said(1), said(2)]).written == 1
+    assert [engine.find_row(MAIN, each) for each in ids] == [None, len(said(1).data) + 1]
+    engine.close()
+
+
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = {**sqlite_schema.MIGRATIONS, "0003 broken": ("CREATE TABLE extra (x)", "CREATE TABLE log (x)")}
+    broken = {**sqlite_schema.MIGRATIONS, "9999 broken": ("CREATE TABLE extra (x)", "CREATE TABLE log (x)")}
     engine = opened(tmp_path)
     engine.append(MAIN, [said(1)])
     engine.close()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import ntpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NotRequired, Required, TypedDict, TypeVar, cast
@@ -27,9 +27,13 @@ from clew.adapters.summaries import Summaries, Summary, kept_in
 from clew.engines.contract import Appended, BlobKey, Engine, Entry, LogKey, LogStat, Problem, small_blob
 from clew.errors import ClewError, Conflict, NotFound, UsageError
 from clew.layouts.claude import Kind, flat_meta
+from clew.lineage import NAMING, fork_point_of, inherited
+from clew.operations.delete import must_have_no_children
 from clew.records.codec import decode_lines
 from clew.records.compact import compact
+from clew.records.envelope import RESERVED_PREFIX
 from clew.records.line import Line
+from clew.records.own import FORK_TYPE
 from clew.records.record import Malformed, Record, Row, body_of
 from clew.records.views import JsonObject
 
@@ -161,7 +165,10 @@ class ClaudeSessionStore:
             raise
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        """The rows of a log in order, as they were appended; each call makes them anew. None when it is not there."""
+        """The rows of a log in order, as they were appended; each call makes them anew. None when it is not there.
+
+        Of an attached fork those that it inherits come first, and its own first row, which is clew's, is left out.
+        """
         log = _log_key(key)
         return cast("list[SessionStoreEntry] | None", await _in_thread(lambda: self._load(log)))
 
@@ -263,10 +270,10 @@ class ClaudeSessionStore:
             lines = self._engine.read(log)
         except NotFound:
             return None
-        rows: list[JsonObject] = []
+        rows = [*self._inherited(log)]
         broken: list[Malformed] = []
         for row in decode_lines(self._held(log, line) for line in lines):
-            rows += [record.body() for record in _records_of(row)]
+            rows += [record.body() for record in _records_of(row) if record.type != FORK_TYPE]
             if isinstance(row, Malformed):
                 broken.append(row)
         if broken:
@@ -276,6 +283,18 @@ class ClaudeSessionStore:
             noted = {} if meta is None else body_of(meta)
             rows += [{**noted, "type": AGENT_METADATA}] if noted else []
         return rows
+
+    def _inherited(self, log: LogKey) -> Iterator[JsonObject]:
+        """What an attached fork begins with, as a copy would have it: an agent has no other way to read it."""
+        point = fork_point_of(self._engine, log)
+        if point is None or point.at is None:
+            return
+        for record in inherited(self._engine, log, point):
+            if record.type in NAMING or record.type == FORK_TYPE:
+                continue
+            row = record.body()
+            yield {**row, "sessionId": log.session} if "sessionId" in row else row
+        yield {"type": "last-prompt", "leafUuid": point.at, "explicit": True, "sessionId": log.session}
 
     def _held(self, log: LogKey, line: Line) -> Line:
         """The line with its bytes, however long it is: all of the log is going to be in memory anyway."""
@@ -303,10 +322,13 @@ class ClaudeSessionStore:
             self._take_away(log)
             self._summaries.forget(log)
             return
-        self._engine.delete(log)
         if log.subpath:
+            self._engine.delete(log)
             self._engine.delete_blob(_meta_key(log))
             return
+        with self._engine.alone():
+            must_have_no_children(self._engine, [log])
+            self._engine.delete(log)
         self._summaries.forget(log)
         if self._engine.blobs(log):
             # The engine knows which blobs another session of the same id needs too.
@@ -369,6 +391,11 @@ def _text(value: object, what: str) -> str:
 def _entry_of(row: SessionStoreEntry, at: int) -> Entry:
     if not isinstance(row, dict):
         raise UsageError(f"entry {at} is no JSON object: {_shown(row)}", hint="append dicts as the SDK gives them")
+    kind: object = row.get("type")
+    if isinstance(kind, str) and kind.startswith(RESERVED_PREFIX):
+        raise UsageError(
+            f"entry {at} has the type {_shown(kind)}, which only clew itself writes", hint="give it another type"
+        )
     try:
         data = compact(cast(JsonObject, row))
     except (TypeError, ValueError, RecursionError) as error:

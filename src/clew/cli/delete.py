@@ -18,18 +18,20 @@ from clew.operations.operation import Operation
 @click.command("delete", cls=Command, short_help="Delete sessions; `clew undo` brings them back.")
 @click.argument("sessions", metavar="SESSION...", nargs=-1, required=True, shell_complete=session_names)
 @click.option("--force", is_flag=True, help="Also a session that a running Claude Code holds.")
+@click.option("--materialise", is_flag=True, help="Give attached forks their own copy of what they inherit first.")
 @click.pass_context
-def command(context: click.Context, sessions: Sequence[str], force: bool) -> None:
+def command(context: click.Context, sessions: Sequence[str], force: bool, materialise: bool) -> None:
     """Delete sessions with all that belongs to them: subagents, tool results, file backups, titles.
 
     They are moved to the trash of clew as one operation. `clew undo` brings them back, byte for byte; only `clew gc`
-    empties the trash. A session that a running client holds is refused, since the client would go on writing it.
+    empties the trash. A session that a running client holds is refused, since the client would go on writing it. So
+    is one that attached forks go on from, unless they get their own copy of its rows.
     """
     settings = settings_of(context)
     store = settings.store()
     found = [settings.session(name) for name in render.with_progress(sessions, len(sessions), "finding sessions")]
     with render.waiting(f"deleting {plural(len(found), 'session')}"):
-        operation = store.delete(*found, even_live=force)
+        operation = store.delete(*found, even_live=force, materialises=materialise)
     if settings.is_json:
         output.write_json(told(operation))
     else:

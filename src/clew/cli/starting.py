@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
+from uuid import uuid4
 
 import click
 import msgspec
@@ -142,7 +143,7 @@ def start(session: Session, settings: Settings, wish: Wish) -> NoReturn:
     if session.is_live and not wish.is_fork:
         warn(settings, f"{session.id} runs in another client already; each of them will have a head of its own")
     if uuid is not None and not wish.prints:
-        _move(session, settings, wish, uuid)
+        session, wish = _moved(session, settings, wish, uuid)
         uuid = None
     # A PATH may have relative places, and we go to another directory first.
     _become(command_of(session, settings, wish, uuid=uuid), os.path.abspath(program), directory)
@@ -154,7 +155,14 @@ def rehearse(session: Session, settings: Settings, wish: Wish) -> None:
     uuid = point_of(session, wish)
     lines = [f"cd {shlex.quote(_directory(session, settings, wish, may_ask=False))}"]
     if uuid is not None and not wish.prints:
-        lines.append(f"clew truncate{settings.words} {session.id} --at {uuid}")
+        lines.append(f"clew {'fork' if wish.is_fork else 'truncate'}{settings.words} {session.id} --at {uuid}")
+        if wish.is_fork:
+            # The client forks only what it would resume, so clew forks, under an id that is known before.
+            new_id = wish.new_id or str(uuid4())
+            lines[-1] += f" --id {new_id}"
+            lines.append(f"clew resume{settings.words} {new_id}")
+            click.echo(render.neutral("\n".join(lines)))
+            return
         uuid = None
     lines.append(shlex.join(command_of(session, settings, wish, uuid=uuid)))
     click.echo(render.neutral("\n".join(lines)))
@@ -166,17 +174,16 @@ def _check(session: Session) -> None:
         raise refused
 
 
-def _move(session: Session, settings: Settings, wish: Wish, uuid: str) -> None:
-    """Makes the session end at the point, for a client that does not obey its flag."""
+def _moved(session: Session, settings: Settings, wish: Wish, uuid: str) -> tuple[Session, Wish]:
+    """What is started where the client does not obey its flag: the session with its head moved, or a fork of it."""
     if wish.is_fork:
-        raise UsageError(
-            "Claude Code forks at an earlier point only with --print",
-            hint=f"fork it first: clew fork{settings.words} {session.id} --at {uuid}",
-        )
+        fork = session.fork(at=uuid, id=wish.new_id)
+        return fork, msgspec.structs.replace(wish, is_fork=False, new_id=None)
     truncated = session.truncate(uuid)
     if truncated.operation is not None:
         undo = f"clew undo{settings.words} {truncated.operation[:8]}"
         warn(settings, f"moved the head back by {render.plural(truncated.dropped, 'message')}; undo it: {undo}")
+    return session, wish
 
 
 def _directory(session: Session, settings: Settings, wish: Wish, *, may_ask: bool) -> str:

@@ -345,6 +345,13 @@ class LogStore(ABC):
         """Lines whose texts hold all of the words, the best first. Raises `UsageError` where `search` is False."""
         raise UsageError(f"this store cannot search for {words!r}", hint="use one that can, such as sqlite:PATH")
 
+    def find_row(self, key: LogKey, dedupe_id: str) -> int | None:  # noqa: ARG002 - For engines that can.
+        """The position of the first line with this `dedupe_id`, where the engine knows it without reading the log.
+
+        None says nothing: whoever must know reads.
+        """
+        return None
+
     def list_subs(self, project: str) -> Mapping[str, Sequence[LogStat]]:
         """What `list_sub` gives for every session of a project that has any."""
         found = {stat.key.session: [*self.list_sub(stat.key)] for stat in self.list(project, order=Order.BY_KEY)}

@@ -46,7 +46,8 @@ class _Log(msgspec.Struct):
     """Tells this log from an earlier or later one under the same key."""
     modified_ns: int
     data: bytearray
-    ids: set[str]
+    ids: dict[str, int]
+    """Where the first line of each id begins."""
     batches: dict[str, None]
     """The last ones, oldest first."""
     summary: bytes | None = None
@@ -126,15 +127,14 @@ class MemoryEngine(Engine):
             if expect is not None and expect != _revision(log):
                 raise _conflict(key, expect, log)
             log, is_new = (self._make(key), True) if log is None else (log, False)
-            fresh = _fresh(entries, log.ids)
-            notes = _add(log, fresh)
+            notes, fresh = _add(log, entries)
             if fresh and (is_new or not keep_time):
                 self._touch(log)
             if summary is not None:
                 log.summary = summary
             if batch_id is not None:
                 _remember(log, batch_id)
-            return Appended(log.revision, len(fresh), len(entries) - len(fresh), notes)
+            return Appended(log.revision, fresh, len(entries) - fresh, notes)
 
     def extend(
         self, key: LogKey, chunks: Iterable[bytes], *, start: int, modified_ns: int | None = None, make: bool = False
@@ -156,7 +156,7 @@ class MemoryEngine(Engine):
             log = log or self._make(key)
             tail = log.tail
             log.data += added
-            log.ids |= _ids_in(log.data, tail)
+            log.ids = _ids_in(log.data, tail) | log.ids
             log.summary = None
             self._touch(log, modified_ns)
             return len(log.data)
@@ -283,6 +283,11 @@ class MemoryEngine(Engine):
             logs = [(each, log) for each, log in self._logs.items() if each.subpath and each.main == key.main]
             return iter([_stat(each, log) for each, log in sorted(logs, key=lambda pair: pair[0])])
 
+    def find_row(self, key: LogKey, dedupe_id: str) -> int | None:
+        with self._lock:
+            log = self._log(key)
+            return None if log is None else log.ids.get(dedupe_id)
+
     def projects(self) -> Sequence[str]:
         with self._lock:
             return sorted({key.project for key in self._logs})
@@ -338,7 +343,7 @@ class MemoryEngine(Engine):
         return log
 
     def _make(self, key: LogKey) -> _Log:
-        self._logs[key] = _Log(next(self._names), 0, bytearray(), set(), {})
+        self._logs[key] = _Log(next(self._names), 0, bytearray(), {}, {})
         return self._logs[key]
 
     def _touch(self, log: _Log, modified_ns: int | None = None) -> None:
@@ -348,23 +353,23 @@ class MemoryEngine(Engine):
         return (self._clock() - _EPOCH) // _MICROSECOND * 1000 if self._clock is not None else 0
 
 
-def _fresh(entries: Sequence[Entry], known: set[str]) -> Sequence[Entry]:
-    """The entries that are to be written. Their ids are known from then on."""
-    fresh = []
+def _add(log: _Log, entries: Sequence[Entry]) -> tuple[tuple[str, ...], int]:
+    """Puts the lines at the end that are to be written, and says how many. Their ids are known from then on.
+
+    Returns what a person should know first.
+    """
+    is_torn = log.tail < len(log.data)
+    added, position = [], len(log.data) + is_torn
     for entry in entries:
-        if entry.dedupe_id is None or entry.dedupe_id not in known:
-            fresh.append(entry)
+        if entry.dedupe_id in log.ids:
+            continue
         if entry.dedupe_id is not None:
-            known.add(entry.dedupe_id)
-    return fresh
-
-
-def _add(log: _Log, fresh: Sequence[Entry]) -> tuple[str, ...]:
-    """Puts the lines at the end. Returns what a person should know."""
-    is_torn = log.tail < len(log.data) and bool(fresh)
-    added = b"".join(entry.data + b"\n" for entry in fresh)
-    log.data += b"\n" + added if is_torn else added
-    return ("the last line had no end and was closed",) if is_torn else ()
+            log.ids[entry.dedupe_id] = position
+        added.append(entry.data + b"\n")
+        position += len(entry.data) + 1
+    is_torn = is_torn and bool(added)
+    log.data += b"\n" * is_torn + b"".join(added)
+    return ("the last line had no end and was closed",) if is_torn else (), len(added)
 
 
 def _remember(log: _Log, batch_id: str) -> None:
@@ -373,9 +378,14 @@ def _remember(log: _Log, batch_id: str) -> None:
         del log.batches[next(iter(log.batches))]
 
 
-def _ids_in(data: bytearray, start: int) -> set[str]:
-    found = (uuid_of_line(line) for line in bytes(data[start:]).split(b"\n"))
-    return {uuid for uuid in found if uuid is not None}
+def _ids_in(data: bytearray, start: int) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for line in bytes(data[start:]).split(b"\n"):
+        uuid = uuid_of_line(line)
+        if uuid is not None:
+            found.setdefault(uuid, start)
+        start += len(line) + 1
+    return found
 
 
 def _must_be_free(moved: _Kept, logs: dict[LogKey, _Log], blobs: dict[BlobKey, _Blob], why: str) -> None:

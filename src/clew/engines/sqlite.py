@@ -129,7 +129,7 @@ class SqliteEngine(Engine):
             log, is_new = (rows.make(db, key), True) if log is None else (log, False)
             if log.learned < log.size and any(entry.dedupe_id is not None for entry in entries):
                 rows.learn(db, log, self._line_bytes_max)
-            fresh = [entry.data for entry in entries if entry.dedupe_id is None or rows.know(db, log, entry.dedupe_id)]
+            fresh = rows.fresh_of(db, log, entries)
             notes = (_CLOSED,) if log.is_torn and fresh else ()
             if fresh:
                 rows.add_lines(db, log, b"".join((b"\n" if notes else b"", b"\n".join(fresh), b"\n")))
@@ -377,6 +377,14 @@ class SqliteEngine(Engine):
             _ORDERS[Order.NEWEST_FIRST],
         )  # fmt: skip
         return [stat for stat in found if stat.key.session == id_or_prefix] or found
+
+    def find_row(self, key: LogKey, dedupe_id: str) -> int | None:
+        """As the contract says: known of every row that was appended, and of copied ones once something was appended
+        behind them.
+        """
+        _checked(key)
+        with self._file.reading() as db:
+            return None if db is None else rows.position_of(db, key, dedupe_id)
 
     def projects(self) -> Sequence[str]:
         with self._file.reading() as db:

@@ -9,7 +9,7 @@ from typing import IO
 
 import msgspec
 
-from clew.engines.contract import BATCHES_KEPT, TICK_NS, LogKey, LogStat
+from clew.engines.contract import BATCHES_KEPT, TICK_NS, Entry, LogKey, LogStat
 from clew.engines.lines import lines_forward
 from clew.engines.sqlite_file import SqliteFile
 from clew.engines.sqlite_schema import LOG_BYTES_MAX, LOGS_MAX, first_id, packed, packed_uuid, unpacked
@@ -32,6 +32,7 @@ _MAKE = (
     "INSERT INTO log (project, session, subpath, lower_session, size, tail, learned, modified_ns, batches)"
     " VALUES (?, ?, ?, ?, 0, 0, 0, 0, 0)"
 )
+_POSITION = "SELECT position FROM dedupe WHERE log = ? AND uuid = ?"
 STAT = "SELECT project, session, subpath, id, size, modified_ns, summary FROM log"
 StatRow = tuple[bytes, bytes, bytes, int, int, int, bytes | None]
 
@@ -131,14 +132,33 @@ def learn(db: sqlite3.Connection, log: LogRow, line_bytes_max: int) -> None:
     ):  # fmt: skip
         uuid = uuid_of_line(line.data) if line.is_held else None
         if uuid is not None:
-            know(db, log, uuid)
+            know(db, log, uuid, line.position)
     # What is not ended may go on, and be another line then.
     log.learned = log.tail
 
 
-def know(db: sqlite3.Connection, log: LogRow, uuid: str) -> bool:
-    """Whether the id is new. It is known from then on."""
-    return db.execute("INSERT OR IGNORE INTO dedupe VALUES (?, ?)", (log.id, packed_uuid(uuid))).rowcount == 1
+def fresh_of(db: sqlite3.Connection, log: LogRow, entries: Sequence[Entry]) -> list[bytes]:
+    """The lines that are to be written. Their ids, and where they are going to stand, are known from then on."""
+    fresh: list[bytes] = []
+    position = log.size + log.is_torn
+    for entry in entries:
+        if entry.dedupe_id is None or know(db, log, entry.dedupe_id, position):
+            fresh.append(entry.data)
+            position += len(entry.data) + 1
+    return fresh
+
+
+def know(db: sqlite3.Connection, log: LogRow, uuid: str, position: int) -> bool:
+    """Whether the id is new. It is known from then on, and that its line begins there."""
+    added = db.execute("INSERT OR IGNORE INTO dedupe VALUES (?, ?, ?)", (log.id, packed_uuid(uuid), position))
+    return added.rowcount == 1
+
+
+def position_of(db: sqlite3.Connection, key: LogKey, uuid: str) -> int | None:
+    """Where the first line with that id begins; None where that is not known."""
+    log = find(db, key)
+    found = None if log is None else db.execute(_POSITION, (log.id, packed_uuid(uuid))).fetchone()
+    return None if found is None else found[0]
 
 
 def knows_batch(db: sqlite3.Connection, log: LogRow, name: str) -> bool:

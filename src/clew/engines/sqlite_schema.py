@@ -9,7 +9,8 @@ changed: what must be different is a further one. docs/design/0007-sqlite.md say
              that took it away. No partial index compares a name: each query would be prepared anew, 7 µs
     piece    the bytes of all logs, each once. `id` is the log and the position in it, so the pieces of a log lie
              together in order and need no index. Where one ends says nothing of lines
-    dedupe   the ids of lines that are written once
+    dedupe   the ids of lines that are written once, and where the first line of each begins; unknown (null) of what
+             was appended before there was a place for it
     batch    the last batches of a log
     content  what blobs hold, by digest. Without data it is a file of that name beside the database
     blob     names for content
@@ -61,6 +62,7 @@ MIGRATIONS: Mapping[str, tuple[str, ...]] = {
         "CREATE UNIQUE INDEX blob_aside ON blob (aside, project, session, kind, name) WHERE aside IS NOT NULL",
         "CREATE INDEX blob_by_content ON blob (content)",
     ),
+    "0003 positions": ("ALTER TABLE dedupe ADD COLUMN position INTEGER",),
 }
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

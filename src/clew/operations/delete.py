@@ -7,9 +7,11 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from clew.engines.contract import Aside, Engine, LogKey
-from clew.errors import Busy, DamagedData, NotFound, UsageError
+from clew.errors import Busy, Conflict, DamagedData, NotFound, UsageError
+from clew.lineage import children_of, materialise
 from clew.operations.operation import Operation, Planned
 
+CANDIDATES_MAX = 20
 TITLE_CHARACTERS = 60
 """So much of the first title is told where there are several."""
 
@@ -29,10 +31,18 @@ class Found(msgspec.Struct, frozen=True, rename={"size_bytes": "bytes"}):
         return LogKey(self.project, self.session)
 
 
+class Child(msgspec.Struct, frozen=True):
+    """An attached fork of what goes."""
+
+    project: str
+    session: str
+
+
 class Plan(msgspec.Struct, frozen=True):
-    """What goes, in this order."""
+    """What goes, in this order. `materialised` are attached forks that get their beginning from it before."""
 
     sessions: Sequence[Found]
+    materialised: Sequence[Child] = ()
 
 
 def look(engine: Engine, key: LogKey, title: str | None = None) -> Found:
@@ -64,11 +74,39 @@ def plan(found: Sequence[Found], live: Collection[str], *, even_live: bool = Fal
     return Plan(list({each.key: each for each in found}.values()))
 
 
-def planned(engine: Engine, named: Sequence[tuple[LogKey, str | None]], *, even_live: bool = False) -> Planned:
-    """The plan for these sessions and titles, as they are now. Raises what `look` and `plan` raise."""
+def must_have_no_children(engine: Engine, keys: Collection[LogKey]) -> None:
+    """Raises `Conflict`, naming them, where an attached fork would be left without its beginning."""
+    left = children_of(engine, keys)
+    if left:
+        what = "1 attached fork goes" if len(left) == 1 else f"{len(left)} attached forks go"
+        named, typed = "these sessions", "SESSION..."
+        if len(keys) == 1:
+            named = typed = next(iter(keys)).session
+        raise Conflict(
+            f"{what} on from {named}: nothing was deleted",
+            hint=f"give them their own copy of it: clew delete --materialise {typed}; or delete them too",
+            candidates=[key.session for key in left[:CANDIDATES_MAX]],
+        )
+
+
+def planned(
+    engine: Engine,
+    named: Sequence[tuple[LogKey, str | None]],
+    *,
+    even_live: bool = False,
+    materialises: bool = False,
+) -> Planned:
+    """The plan for these sessions and titles, as they are now. Raises what `look` and `plan` raise, and `Conflict`
+    where an attached fork would be left without its beginning, unless it is to have that itself.
+    """
     found = [look(engine, key, title) for key, title in named]
+    keys = [each.key for each in found]
+    if not materialises:
+        must_have_no_children(engine, keys)
     live = engine.live_sessions() if engine.capabilities.is_clients else frozenset()
     wanted = plan(found, live, even_live=even_live)
+    children = [Child(key.project, key.session) for key in children_of(engine, keys)] if materialises else []
+    wanted = msgspec.structs.replace(wanted, materialised=children)
     files, size = sum(each.files for each in wanted.sessions), sum(each.size_bytes for each in wanted.sessions)
     return Planned(msgspec.to_builtins(wanted), len(wanted.sessions), files, size)
 
@@ -85,8 +123,10 @@ class Delete:
     """Sessions go to the trash of the store, as one operation."""
 
     def apply(self, engine: Engine, operation: Operation) -> Aside:
-        told = Aside()
-        for each in plan_of(operation).sessions:
+        told, wanted = Aside(), plan_of(operation)
+        for child in wanted.materialised:
+            materialise(engine, LogKey(child.project, child.session))
+        for each in wanted.sessions:
             one = engine.set_aside(each.key, operation.id)
             told = Aside(told.logs + one.logs, told.blobs + one.blobs, told.size_bytes + one.size_bytes)
         return told

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from enum import Enum
 
 import msgspec
@@ -234,19 +235,25 @@ def top_level(text: bytes) -> dict[str, bytes]:
 
     The text must be one whole JSON value.
     """
-    fields: dict[str, bytes] = {}
+    return {name: text[start:end] for name, start, end in spans(text)}
+
+
+def spans(text: bytes) -> Iterator[tuple[str, int, int]]:
+    """The fields of an object, in order: the name, and where the value begins and ends. A name may come twice.
+
+    The text must be one whole JSON value.
+    """
     at = _skip_space(text, 0)
     if text[at : at + 1] != b"{":
-        return fields
+        return
     at = _skip_space(text, at + 1)
     while text[at : at + 1] == b'"':
         name_end = _end_of(_STRING, text, at)
         value_start = _skip_space(text, _skip_space(text, name_end) + 1)
         value_end = _end_of_value(text, value_start)
-        fields[_plain_string(text[at:name_end])] = text[value_start:value_end]
+        yield _plain_string(text[at:name_end]), value_start, value_end
         at = _skip_space(text, value_end)
         at = _skip_space(text, at + 1) if text[at : at + 1] == b"," else at
-    return fields
 
 
 def items(text: bytes) -> list[bytes]:

@@ -75,5 +75,5 @@ VIEWS: dict[str, str] = {
     "clew-fork": "clew.records.own:ForkNote",
 }
 
-NOT_IN_TABLE = frozenset({"line", "record", "codec", "compact", "envelope", "identity", "json_text", "views"})
+NOT_IN_TABLE = frozenset({"line", "record", "codec", "compact", "envelope", "identity", "json_text", "splice", "views"})
 """The modules of this folder that read no record type of their own: what the families stand on."""

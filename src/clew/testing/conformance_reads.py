@@ -301,6 +301,16 @@ class ListConformance(EngineUnderTest):
         assert keys_of(engine.find_sessions(full)) == [LogKey(OTHER, full), LogKey(PROJECT, full)]
         assert [*engine.find_sessions("9")] == []
 
+    def test_a_row_that_is_found_by_its_id_begins_there(self, engine: Engine) -> None:
+        wanted = rows(3)
+        engine.append(MAIN, wanted[:2])
+        engine.append(MAIN, wanted)
+        places = {line.data.rstrip(b"\n"): line.position for line in engine.read(MAIN)}
+        for entry in wanted:
+            assert engine.find_row(MAIN, entry.dedupe_id or "") in (places[entry.data], None)
+        assert engine.find_row(MAIN, "no such id") is None
+        assert engine.find_row(LogKey(PROJECT, "no such session"), wanted[0].dedupe_id or "") is None
+
     def test_defaults_that_nothing_contradicts(self, engine: Engine) -> None:
         engine.append(MAIN, rows(1))
         assert engine.live_sessions() == frozenset()

@@ -152,6 +152,9 @@ class Wrapper(Engine):
     def search(self, words: str, *, project: str | None = None, limit: int | None = None) -> Iterator[Found]:
         return self._stream(Call("search", project), lambda: self.inner.search(words, project=project, limit=limit))
 
+    def find_row(self, key: LogKey, dedupe_id: str) -> int | None:
+        return self._call(Call("find_row", key), lambda: self.inner.find_row(key, dedupe_id))
+
     def list_subs(self, project: str) -> Mapping[str, Sequence[LogStat]]:
         return self._call(Call("list_subs", project), lambda: self.inner.list_subs(project))
 

@@ -190,6 +190,9 @@ class Scratch(Wrapper):
     def read_range(self, key: LogKey, *, position: int, size: int) -> Iterator[bytes]:
         return self._engine_of(key).read_range(key, position=position, size=size)
 
+    def find_row(self, key: LogKey, dedupe_id: str) -> int | None:
+        return self._engine_of(key).find_row(key, dedupe_id)
+
     def stat(self, key: LogKey) -> LogStat | None:
         with self._lock:
             if key not in self._ours:
