@@ -5,6 +5,7 @@ from __future__ import annotations
 SUBJECTS = {
     "decoding": "benchmarks.decoding:measure",
     "conversation": "benchmarks.conversation:measure",
+    "truncating": "benchmarks.truncating:measure",
     "streaming": "benchmarks.streaming:measure",
     "appending": "benchmarks.appending:measure",
     "copying": "benchmarks.copying:measure",

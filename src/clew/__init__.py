@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from clew.transcript.head import Head
     from clew.transcript.message import Message
     from clew.transcript.messages import State
-    from clew.transcript.points import Turn
+    from clew.transcript.selectors.turn import Turn
     from clew.transcript.tree import Tree
+    from clew.truncating import Truncated
 
 __version__ = "0.1.0"
 
@@ -71,6 +72,7 @@ __all__ = [
     "Store",
     "Transcript",
     "Tree",
+    "Truncated",
     "Turn",
     "UsageError",
     "Written",
@@ -102,8 +104,9 @@ _HOMES = {
     "clew.transcript.head": ("Head",),
     "clew.transcript.message": ("Message",),
     "clew.transcript.messages": ("State",),
-    "clew.transcript.points": ("Turn",),
+    "clew.transcript.selectors.turn": ("Turn",),
     "clew.transcript.tree": ("Tree",),
+    "clew.truncating": ("Truncated",),
 }  # fmt: skip
 
 

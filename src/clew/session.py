@@ -45,6 +45,7 @@ from clew.watching import new_records
 
 if TYPE_CHECKING:
     from clew.operations.log import Operations
+    from clew.truncating import Truncated
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -451,6 +452,24 @@ class Session:
 
     def _origin_of(self, session: str) -> Origin | None:
         return None if self._origin is None else msgspec.structs.replace(self._origin, session=session, agent=None)
+
+    def truncate(self, at: Point | str, *, dry_run: bool = False) -> Truncated:
+        """Moves the head to a point, which stays: the conversation goes on from there. Nothing is deleted.
+
+        An explicit head record is appended, as an operation that `Store.undo` takes back; what is cut off stays in
+        `tree` and `transcripts`. Where the conversation ends there already, nothing is written. Rows that others append
+        meanwhile are looked at first, so that a turn counts in the conversation as it is when the record is written.
+        With `dry_run` it only says what it would do.
+
+        Raises `NotFound` for a point that is not in this session, and `UsageError` for a text that is no point, for one
+        where the client would not go on (before a compaction, where nothing was said), and for a subagent.
+        """
+        from clew.truncating import truncate
+
+        if self._is_closed:
+            raise UsageError(f"the session {self.id} was closed", hint="get it from the store once more")
+        point = parse_point(at) if isinstance(at, str) else at
+        return truncate(self, self._at_home().operations_on(self.engine), point, is_dry=dry_run)
 
     # What the writer asks.
 

@@ -26,11 +26,12 @@ from clew.errors import ClewError, Conflict, NotFound, StorageError, UsageError
 from clew.layouts.claude import Kind, flat_meta
 from clew.records.compact import compact
 from clew.records.envelope import Given, Origin, Said, is_message
+from clew.records.heads import head_record
 from clew.records.own import FORK_TYPE, NOTE_TYPE
 from clew.records.record import body_of
 from clew.records.views import JsonObject
 from clew.transcript.marks import Marks
-from clew.writing import Planned, Stamps, Standing, head_record, parted, planned, written
+from clew.writing import Planned, Stamps, Standing, parted, planned, written
 
 if TYPE_CHECKING:
     from clew.session import Session

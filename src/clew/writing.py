@@ -27,6 +27,7 @@ from clew.records.envelope import (
     row_completed,
     row_of_message,
 )
+from clew.records.heads import head_record
 from clew.records.identity import dedupe_id
 from clew.records.line import LINE_BYTES_MAX, Line
 from clew.records.record import Record
@@ -186,12 +187,6 @@ class _Plan:
             self._entries.append(Entry(compact(head_record(head, prompt, self._standing.origin.session))))
         stands_on_head = is_at_head and self._used_parent
         return Planned(tuple(self._entries), tuple(self._uuids), head, is_metadata, stands_on_head)
-
-
-def head_record(leaf: str | None, prompt: str | None, session: str) -> JsonObject:
-    """The row that says where the conversation goes on, with the prompt that lists show."""
-    said: JsonObject = {} if prompt is None else {"lastPrompt": prompt}
-    return {"type": "last-prompt", **said, "leafUuid": leaf, "sessionId": session}
 
 
 def _check_size(data: bytes, at: int) -> None:

@@ -20,6 +20,7 @@ from odd_files import (
     parents,
     tangles,
     trailing,
+    truncations,
 )
 
 SUBJECTS: dict[str, dict[str, bytes]] = {
@@ -36,6 +37,7 @@ SUBJECTS: dict[str, dict[str, bytes]] = {
     "trailing": trailing.CASES,
     "contentless": contentless.CASES,
     "boundaries": boundaries.CASES,
+    "truncations": truncations.CASES,
 }
 CASES: dict[str, bytes] = {name: content for cases in SUBJECTS.values() for name, content in cases.items()}
 """All of them. A name is used once: it is what a recorded answer is found by."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +15,16 @@ from clew.records.codec import decode_lines
 from clew.records.record import Record, records_in
 from clew.testing.corpus import SessionDraft, lines_of
 from clew.testing.strategies import sessions
+from clew.transcript import points
 from clew.transcript.chain import chain_to
 from clew.transcript.head import find_head
 from clew.transcript.links import links_of
-from clew.transcript.points import AtMessage, AtRecord, AtTime, Point, Turn, chain_at, cut, parse_point
+from clew.transcript.points import Point, chain_at, cut, parse_point
 from clew.transcript.prompts import is_prompt
+from clew.transcript.selectors.message import AtMessage
+from clew.transcript.selectors.record import AtRecord
+from clew.transcript.selectors.time import AtTime
+from clew.transcript.selectors.turn import Turn
 from clew.transcript.tree import Tree
 
 
@@ -306,3 +315,47 @@ def test_turns_cut_a_chain_before_its_prompts(data: bytes) -> None:
         assert cut(chain, Turn(number)) == cut(chain, Turn(number - len(starts) - 1))
     if starts:
         assert cut(chain, Turn(len(starts))) == cut(chain, Turn(-1)) == chain
+
+
+# ---- selectors of other packages ----
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package with selectors: a good one, one of a word of ours, one that is none, one that is lost."""
+    (tmp_path / "outside_points.py").write_text(
+        "from clew.transcript.points import Point\n"
+        "class First(Point, frozen=True):\n"
+        "    rows: int\n"
+        "    @classmethod\n"
+        "    def parse(cls, value, text):\n"
+        "        return cls(int(value))\n"
+        "    def place(self, chain):\n"
+        "        return self.rows - 1\n"
+    )
+    info = tmp_path / "outside-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[clew.points]\nrows = outside_points:First\nturn = outside_points:First\n"
+        "none = builtins:int\nlost = outside_points:Nothing\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    points._theirs.cache_clear()
+    yield
+    points._theirs.cache_clear()
+    sys.modules.pop("outside_points", None)
+
+
+@pytest.mark.usefixtures("outside")
+def test_another_package_names_points_in_its_own_way(three: SessionDraft) -> None:
+    assert len(at(three, parse_point("rows:3"))) == 3
+    assert parse_point("turn:1") == Turn(1)
+
+
+@pytest.mark.usefixtures("outside")
+@pytest.mark.parametrize("word", ["none", "lost"])
+def test_a_selector_that_cannot_be_used_is_named_with_its_package(word: str) -> None:
+    with pytest.raises(UsageError, match=f"for {word}:") as error:
+        parse_point(f"{word}:1")
+    assert error.value.hint == "pip uninstall outside"

@@ -28,7 +28,7 @@ COLUMNS = (
 )
 
 
-@click.command("operations", cls=Command, short_help="List what was deleted and undone, newest first.")
+@click.command("operations", cls=Command, short_help="List what was deleted, truncated and undone, newest first.")
 @click.option(
     "--finish", metavar="OPERATION", help="Go on with one that a crash ended.", shell_complete=operation_names
 )

@@ -9,6 +9,7 @@ COMMANDS: dict[str, str] = {
     "ls": "clew.cli.ls:command",
     "show": "clew.cli.show:command",
     "tree": "clew.cli.tree:command",
+    "truncate": "clew.cli.truncate:command",
     "delete": "clew.cli.delete:command",
     "undo": "clew.cli.undo:command",
     "operations": "clew.cli.operations:command",
@@ -28,9 +29,10 @@ HELP: dict[str, str] = {
     "ls": "List sessions, newest first.",
     "show": "Show the conversation of a session.",
     "tree": "Show the branches of a session.",
+    "truncate": "Go back to an earlier point of a session.",
     "delete": "Delete sessions; `clew undo` brings them back.",
     "undo": "Undo the newest operation, or the one named.",
-    "operations": "List what was deleted and undone, newest first.",
+    "operations": "List what was deleted, truncated and undone, newest first.",
     "title": "Give a session a title.",
     "tag": "Tag a session.",
     "label": "Label a session.",
@@ -44,7 +46,7 @@ HELP: dict[str, str] = {
 """The line that `clew --help` shows, here so that help imports no command. A command that is not here is hidden."""
 
 COMING = (
-    "search", "usage", "resume", "continue", "fork", "truncate", "checkpoint", "checkpoints", "hooks", "rewind",
+    "search", "usage", "resume", "continue", "fork", "checkpoint", "checkpoints", "hooks", "rewind",
     "export", "scan", "import", "move", "push", "pull", "doctor", "repair", "serve", "index", "mcp",
 )  # fmt: skip
 """Names that later versions give a meaning to."""

@@ -15,7 +15,8 @@ from clew.cli.render import Paint, plural
 @click.argument("operation", metavar="[OPERATION]", default=None, shell_complete=operation_names)
 @click.pass_context
 def command(context: click.Context, operation: str | None) -> None:
-    """Undo an operation: what it took away is back where it was, byte for byte and with its times.
+    """Undo an operation: what it took away is back where it was, byte for byte and with its times, and a session that
+    was truncated goes on where it ended before.
 
     OPERATION is an id of `clew operations`, or the beginning of one; without it the newest that can be undone is
     meant. Where something stands in the way now, nothing is changed.

@@ -22,7 +22,8 @@ from clew.records.record import Blank, Record, records_in
 from clew.transcript.chain import chain_to
 from clew.transcript.head import find_head
 from clew.transcript.links import links_of
-from clew.transcript.points import AtRecord, Point, parse_point
+from clew.transcript.points import Point, parse_point
+from clew.transcript.selectors.record import AtRecord
 from clew.transcript.times import milliseconds
 from clew.transcript.tree import CHAIN_TYPES, MESSAGE_TYPES, Tree
 

@@ -94,33 +94,55 @@ class Operations:
 
     # Changing.
 
-    def run(self, kind: str, plan: Callable[[], Planned]) -> Operation:
+    def run(self, kind: str, plan: Callable[[], Planned], *, tries: int = 1) -> Operation:
         """Plans, records the plan, applies it, and records that it is done. What the plan raises, nothing came of.
 
         When applying fails, what was done is undone at once, and the error of the step is raised. Where that fails too,
-        the operation stays unfinished.
+        the operation stays unfinished. With `tries`, a plan that met a `Conflict` is made anew, for what others do
+        while this one waits: only for a kind that does nothing where it raises that.
         """
         with self._engine.alone():
+            begun = self._begun(kind, plan())
+            while True:
+                tries -= 1
+                try:
+                    told = _kind(begun).apply(self._engine, begun)
+                    return self._put(_counted(self._moved(begun, State.DONE), told))
+                except Conflict as error:
+                    if tries <= 0:
+                        self._take_back(begun, error)
+                        raise
+                    begun = self._put(self._planned_anew(begun, plan))
+                except ClewError as error:
+                    self._take_back(begun, error)
+                    raise
+
+    def _begun(self, kind: str, wanted: Planned) -> Operation:
+        moment, number = self._now(), 1 + max((each.number for each in self.all()), default=0)
+        begun = Operation(
+            self._new_id(), number, kind, State.BEGUN, moment, moment,
+            wanted.sessions, wanted.files, wanted.size_bytes, wanted.plan,
+        )  # fmt: skip
+        if begun.id in self._names():
+            raise Conflict(f"there is an operation {begun.id} already", hint="do it again")
+        self._put(begun)
+        if begun.id not in self._names():
+            raise StorageError(
+                f"the record of the operation {begun.id} cannot be found where it was put: nothing was done",
+                hint="see why: clew operations",
+            )
+        return begun
+
+    def _planned_anew(self, begun: Operation, plan: Callable[[], Planned]) -> Operation:
+        """The operation with another plan; nothing was done by the one before."""
+        try:
             wanted = plan()
-            moment, number = self._now(), 1 + max((each.number for each in self.all()), default=0)
-            begun = Operation(
-                self._new_id(), number, kind, State.BEGUN, moment, moment,
-                wanted.sessions, wanted.files, wanted.size_bytes, wanted.plan,
-            )  # fmt: skip
-            if begun.id in self._names():
-                raise Conflict(f"there is an operation {begun.id} already", hint="do it again")
-            self._put(begun)
-            if begun.id not in self._names():
-                raise StorageError(
-                    f"the record of the operation {begun.id} cannot be found where it was put: nothing was done",
-                    hint="see why: clew operations",
-                )
-            try:
-                told = _kind(begun).apply(self._engine, begun)
-            except ClewError as error:
-                self._take_back(begun, error)
-                raise
-            return self._put(_counted(self._moved(begun, State.DONE), told))
+        except ClewError as error:
+            self._take_back(begun, error)
+            raise
+        return msgspec.structs.replace(
+            begun, sessions=wanted.sessions, files=wanted.files, size_bytes=wanted.size_bytes, plan=wanted.plan
+        )
 
     def undo(self, name: str = "") -> Operation:
         """Undoes an operation; without a name the newest that can be undone. Returns it as it is now.
@@ -138,8 +160,9 @@ class Operations:
                     hint="see what there is to undo: clew operations",
                 )
             if not operation.can_be_undone:
+                what = "what it took away is gone for good" if operation.files else "nothing is lost: see clew tree"
                 raise NotFound(
-                    f"what the operation {operation.id} took away was freed at {operation.changed_at}, for good",
+                    f"the operation {operation.id} was freed at {operation.changed_at}, and {what}",
                     hint="see what there is to undo: clew operations",
                 )
             return self._undo(operation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 KINDS: dict[str, str] = {
     "delete": "clew.operations.delete:Delete",
+    "truncate": "clew.operations.truncate:Truncate",
 }
 
 NOT_IN_TABLE = ("log", "operation")

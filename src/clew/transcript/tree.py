@@ -7,6 +7,7 @@ keeps what deciding on the head needs and decides nothing itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 
 import msgspec
 
@@ -131,6 +132,12 @@ class Tree:
             self.pointer = Pointer(leaf, explicit, ordinal)
         elif leaf is None and explicit:
             self.pointer = Pointer(None, True, ordinal)
+
+    def with_head(self, leaf: str | None) -> Tree:
+        """The same rows as if an explicit head record stood behind them. They are shared: add to neither any more."""
+        moved = copy(self)
+        moved.pointer = Pointer(leaf, True, self._count + 1)
+        return moved
 
     @property
     def children(self) -> dict[str, list[str]]:
