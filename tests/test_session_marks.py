@@ -230,7 +230,7 @@ CHANGES = st.fixed_dictionaries(
 @given(st.lists(CHANGES, max_size=8))
 def test_whatever_is_set_in_whatever_order_the_last_of_each_counts(changes: list[dict[str, Any]]) -> None:
     store = store_on(MemoryEngine())
-    session = spoken(store, Path("/work"))
+    session = spoken(store, Path("/home/me/app"))
     now = NOTHING
     for change in changes:
         after = {name: value or NOTHING[name] for name, value in change.items()}
