@@ -212,10 +212,10 @@ class _Screen:
         self.app.ttimeoutlen = ESCAPE_SECONDS
 
     def run(self) -> Row | None:
+        # Not before the loop runs: what is found sooner could not be shown.
         filling = threading.Thread(target=self._fill, daemon=True)
-        filling.start()
         try:
-            return self.app.run()
+            return self.app.run(pre_run=filling.start)
         finally:
             self._stop.set()
 
