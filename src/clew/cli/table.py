@@ -9,6 +9,7 @@ COMMANDS: dict[str, str] = {
     "ls": "clew.cli.ls:command",
     "show": "clew.cli.show:command",
     "tree": "clew.cli.tree:command",
+    "fork": "clew.cli.fork:command",
     "truncate": "clew.cli.truncate:command",
     "delete": "clew.cli.delete:command",
     "undo": "clew.cli.undo:command",
@@ -29,6 +30,7 @@ HELP: dict[str, str] = {
     "ls": "List sessions, newest first.",
     "show": "Show the conversation of a session.",
     "tree": "Show the branches of a session.",
+    "fork": "Begin a new session with the conversation of another.",
     "truncate": "Go back to an earlier point of a session.",
     "delete": "Delete sessions; `clew undo` brings them back.",
     "undo": "Undo the newest operation, or the one named.",
@@ -46,7 +48,7 @@ HELP: dict[str, str] = {
 """The line that `clew --help` shows, here so that help imports no command. A command that is not here is hidden."""
 
 COMING = (
-    "search", "usage", "resume", "continue", "fork", "checkpoint", "checkpoints", "hooks", "rewind",
+    "search", "usage", "resume", "continue", "checkpoint", "checkpoints", "hooks", "rewind",
     "export", "scan", "import", "move", "push", "pull", "doctor", "repair", "serve", "index", "mcp",
 )  # fmt: skip
 """Names that later versions give a meaning to."""
