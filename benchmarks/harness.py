@@ -101,6 +101,11 @@ class Bench:
         """A config directory with one large session."""
         return self._corpus or self._cached("one", lambda config: write_one(config, rows=self.session_rows))
 
+    def long_session(self) -> Path:
+        """A config directory with one session of more than five times that size: 137 MB, 100,000 rows."""
+        rows = self.session_rows * 100 // 18
+        return self._corpus or self._cached("long", lambda config: write_one(config, rows=rows))
+
     def many_sessions(self) -> Path:
         """A config directory with many sessions, the largest a third of all bytes."""
         return self._corpus or self._cached("many", lambda config: write_many(config, size=self.corpus_bytes))

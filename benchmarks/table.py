@@ -9,6 +9,7 @@ SUBJECTS = {
     "streaming": "benchmarks.streaming:measure",
     "appending": "benchmarks.appending:measure",
     "copying": "benchmarks.copying:measure",
+    "forking": "benchmarks.forking:measure",
     "inserting": "benchmarks.inserting:measure",
     "attaching": "benchmarks.attaching:measure",
     "resolving": "benchmarks.resolving:measure",

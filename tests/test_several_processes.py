@@ -1,4 +1,4 @@
-"""Processes that truncate, undo and append to one session at the same time: every result is whole, and nothing is lost.
+"""Processes that truncate, undo, fork and append to one session at once: every result is whole, and nothing is lost.
 
 Each process writes down what it was answered; afterwards the log is read row by row and compared with that.
 """
@@ -83,6 +83,13 @@ def truncates(store: Store, name: str, dice: random.Random) -> dict[str, Any]:
     return {"did": "truncate", "operation": done.operation, "head": done.head}
 
 
+def forks(store: Store, name: str, dice: random.Random) -> dict[str, Any]:
+    session = store.session(name)
+    rows = [row.uuid or "" for row in session.tree.records.values()]
+    at = dice.choice([None, dice.choice(rows)])
+    return {"did": "fork", "at": at, "session": session.fork(at).id}
+
+
 def undoes(store: Store, *_: object) -> dict[str, Any]:
     return {"did": "undo", "operation": store.undo().id}
 
@@ -142,7 +149,11 @@ def assert_whole(scene: Scene, *, is_alone: bool) -> Counter[str]:
                 elif is_explicit(row):
                     assert row.leaf_uuid in tree.records
             tree.add([row])
+            heads.add(find_head(tree, links_of(tree)).uuid)
         assert_operations(store, rows, told, is_alone=is_alone)
+        for answer in told:
+            if answer["did"] == "fork":
+                assert_fork(store.session(answer["session"]), tree, heads if answer["at"] is None else {answer["at"]})
         assert session.head == find_head(tree, links_of(tree))
         chain = session.chain().records
         assert chain[0].uuid == scene.first[0]
@@ -178,6 +189,18 @@ def assert_operations(store: Store, rows: list[Record], told: Told, *, is_alone:
         assert_nothing_between(rows, plans[name].size_bytes, plans[name].record_back().data, places)
 
 
+def assert_fork(fork: Session, parent: Tree, ends: set[str | None]) -> None:
+    """A fork is a whole beginning of a conversation that was: from the root to a head, or to the row that was named."""
+    assert fork.malformed == ()
+    chain = [row.uuid for row in fork.chain().records]
+    assert chain[-1] in ends
+    way, at = [], chain[-1]
+    while at is not None:
+        way.append(at)
+        at = parent.parents[at]
+    assert chain == way[::-1]
+
+
 def assert_nothing_between(rows: list[Record], start: int, back: bytes, truncations: set[int]) -> None:
     """An undo cut nothing off: where its head record stands, nothing was said since the truncation.
 
@@ -204,6 +227,19 @@ def test_processes_that_truncate_and_append_leave_a_session_in_which_nothing_is_
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("times", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_fork_that_is_made_meanwhile_is_a_whole_beginning_of_what_was_said(
+    tmp_path: Path, kind: str, times: int
+) -> None:
+    scene = Scene(tmp_path, kind)
+    acts: list[Act] = [appends, truncates, forks, forks]
+    in_processes([partial(scene.worker, act, f"process {at}", times) for at, act in enumerate(acts)])
+    done = assert_whole(scene, is_alone=True)
+    assert done["fork"] == 2 * times
+    assert done["append"] == times
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("times", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_undo_never_cuts_off_what_was_appended_meanwhile(tmp_path: Path, kind: str, times: int) -> None:
     scene = Scene(tmp_path, kind)
     acts: list[Act] = [appends, truncates, undoes, undoes]
@@ -215,7 +251,7 @@ def test_undo_never_cuts_off_what_was_appended_meanwhile(tmp_path: Path, kind: s
 @pytest.mark.parametrize("times", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_nothing_is_lost_while_a_client_writes_the_same_file(tmp_path: Path, times: int) -> None:
     scene = Scene(tmp_path, "claude")
-    acts: list[Act] = [appends, truncates, undoes]
+    acts: list[Act] = [appends, truncates, undoes, forks]
     workers = [partial(scene.worker, act, f"process {at}", times) for at, act in enumerate(acts)]
     in_processes([*workers, partial(as_the_client, scene, "client", times * 2)])
     done = assert_whole(scene, is_alone=False)

@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType
 from clew.engines.contract import BlobKey, BlobStat, Engine, LogKey, LogStat, small_blob
 from clew.engines.filesystem import shown_path
 from clew.errors import NotFound, UsageError
-from clew.forks.kind import Wanted, kind_of, must_be_free
+from clew.forks.kind import Forked, Wanted, kind_of, must_be_free
 from clew.layouts.claude import Kind, flat_meta, is_flat
 from clew.lineage import ForkPoint, fork_point_of, inherited
 from clew.marks import Change, Marked, Text, Truth, apply, labelled, wanted
@@ -141,6 +141,8 @@ class Session:
         self._links: Links | None = None
         self._head: Head | None = None
         self._conversation: Conversation | None = None
+        self.forked: Forked | None = None
+        """What came of the fork, of a session that `fork` gave."""
 
     def __repr__(self) -> str:
         return f"<Session {shown_path(self.id)} at {shown_path(self.where)}>"
@@ -442,13 +444,25 @@ class Session:
         title: str | None = None,
         rewrite_paths: bool = False,
     ) -> Session:
-        """A new session of the same project that begins with this conversation, up to a point or as it is now."""
+        """A new session that begins with this conversation, up to its head or to a point, which is included.
+
+        Nothing here is changed. The `kind` is one of `clew.forks.table`; without one it is a copy, as the client's own
+        forks are, with subagents, tool results and sidecars, whole or not at all. With `new_ids` its rows are other
+        rows; `rewrite_paths` lets texts name its own folder. What came of it is in `forked` of the new session.
+
+        Raises `NotFound` for a point that is not in this session, `Conflict` for an id that is taken, and `UsageError`
+        where there is no conversation, for a subagent, and for a kind that cannot be made here.
+        """
+        if self.is_agent:
+            raise UsageError(f"{self.id} is the log of a subagent", hint="fork the session that started it")
         makers = self._at_home().makers()
         name = makers.new_id() if id is None else id
         must_be_free(self.engine, name)
         asked = Wanted(name, at, makers.timestamp(), makers.new_id, title, new_ids, rewrite_paths)
-        made = kind_of(kind or "copy").make(self, asked)
-        return Session(self.engine, made.key, home=self._home, origin=self._origin_of(made.key.session))
+        forked = kind_of(kind or "copy").make(self, asked)
+        session = Session(self.engine, forked.key, home=self._home, origin=self._origin_of(name))
+        session.forked = forked
+        return session
 
     def _origin_of(self, session: str) -> Origin | None:
         return None if self._origin is None else msgspec.structs.replace(self._origin, session=session, agent=None)

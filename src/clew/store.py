@@ -25,7 +25,8 @@ from clew.engines.contract import Engine, LogKey, LogStat, Problem
 from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem, shown_path
 from clew.engines.worktrees import worktrees
-from clew.errors import Ambiguous, ClewError, Conflict, NotFound, StorageError, UsageError
+from clew.errors import Ambiguous, ClewError, NotFound, StorageError, UsageError
+from clew.forks.kind import must_be_free
 from clew.layouts.claude import LOG_SUFFIX, is_part_of_session_id, is_session_id
 from clew.layouts.keys import ClaudeKeys, KeyStrategy
 from clew.loading import ClientIndex, IndexBuilder, Loaded, Loader, revision_of
@@ -306,14 +307,9 @@ class Store:
         """
         cwd = self._fs.real_path(str(directory))
         name = self._new_id() if id is None else id
-        if self.engine.capabilities.is_clients and not is_session_id(name):
-            raise UsageError(f"{_shown(name)} is no id that Claude Code shows", hint="give a UUID, or no id at all")
+        must_be_free(self.engine, name)
         project = self.keys.key(cwd)
         with suppress(NotFound):  # The place itself is made with the first session in it.
-            taken = [stat for stat in self.engine.find_sessions(name) if stat.key.session == name]
-            if taken:
-                where = shown_path(self.engine.where(taken[0].key))
-                raise Conflict(f"there is a session {name} already: {where}", hint="give another id, or none")
             project = next(iter(self.engine.projects_for(cwd, self.keys)), project)
         session = self._session(LogKey(project, name), Origin(name, cwd, git_branch))
         self.engine.stat(session.key)

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import clew
-from clew.forks.table import FORK_KINDS
 from clew_calls import Run
 from continuing import project_folder
 from session_files import Row, assistant, session_id, user, write
@@ -114,7 +113,6 @@ def test_a_point_is_the_clients_flag_where_it_prints_and_else_the_head_is_moved(
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.skipif("copy" not in FORK_KINDS, reason="no kind of fork copies yet")
 def test_a_fork_at_a_point_is_ours_where_the_client_does_not_print(config_dir: Path, work: Path) -> None:
     id_ = put(config_dir, 1, work)
     before = Path(clew.open(config_dir).session(id_).where).read_bytes()

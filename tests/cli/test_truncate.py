@@ -138,3 +138,25 @@ def test_the_hint_for_a_file_elsewhere_leads_back_too(run: Run, log: Path, tmp_p
 def test_the_hint_names_the_store_that_was_named(run: Run) -> None:
     place = os.environ["CLAUDE_CONFIG_DIR"]
     assert f"clew undo --config-dir {place} " in run("truncate", ONE, "--at", "turn:1", "--config-dir", place).out
+
+
+@pytest.mark.usefixtures("log")
+def test_with_fork_a_new_session_ends_there_and_this_one_stays_as_it_is(run: Run, log: Path) -> None:
+    before, new = log.read_bytes(), session_id(7)
+    done = run("truncate", ONE, "--at", "turn:1", "--fork", "--id", new, "--title", "Another way", "--json")
+    assert (done.code, done.json["session_id"], done.json["parent_id"]) == (0, new, ONE)
+    assert list(done.json) == list(run("fork", ONE, "--at", "turn:1", "--json").json)
+    said = run("show", new, "--json").json["messages"]
+    assert [message["content"][0]["text"] for message in said] == ["first question", "first answer"]
+    assert log.read_bytes() == before
+    assert run("operations", "--json").json == []
+
+
+@pytest.mark.usefixtures("log")
+@pytest.mark.parametrize("extra", [("--fork", "--dry-run"), ("--id", session_id(7)), ("--title", "x")])
+def test_options_that_contradict_each_other_are_a_wrong_call(run: Run, log: Path, extra: tuple[str, ...]) -> None:
+    before = log.read_bytes()
+    done = run("truncate", ONE, "--at", "turn:1", *extra)
+    assert done.code == 2
+    assert "hint: " in done.err
+    assert log.read_bytes() == before

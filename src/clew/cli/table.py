@@ -11,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "tree": "clew.cli.tree:command",
     "resume": "clew.cli.resume:command",
     "continue": "clew.cli.continuing:command",
+    "fork": "clew.cli.fork:command",
     "truncate": "clew.cli.truncate:command",
     "delete": "clew.cli.delete:command",
     "undo": "clew.cli.undo:command",
@@ -33,6 +34,7 @@ HELP: dict[str, str] = {
     "tree": "Show the branches of a session.",
     "resume": "Start Claude Code on a session.",
     "continue": "Start Claude Code on the newest session.",
+    "fork": "Begin a new session with the conversation of another.",
     "truncate": "Go back to an earlier point of a session.",
     "delete": "Delete sessions; `clew undo` brings them back.",
     "undo": "Undo the newest operation, or the one named.",
@@ -50,7 +52,7 @@ HELP: dict[str, str] = {
 """The line that `clew --help` shows, here so that help imports no command. A command that is not here is hidden."""
 
 COMING = (
-    "search", "usage", "fork", "checkpoint", "checkpoints", "hooks", "rewind",
+    "search", "usage", "checkpoint", "checkpoints", "hooks", "rewind",
     "export", "scan", "import", "move", "push", "pull", "doctor", "repair", "serve", "index", "mcp",
 )  # fmt: skip
 """Names that later versions give a meaning to."""

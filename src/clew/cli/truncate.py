@@ -8,9 +8,11 @@ import click
 
 from clew.cli import output, render
 from clew.cli.completion import session_names
+from clew.cli.fork import command as fork_command
 from clew.cli.group import Command
 from clew.cli.options import Settings, settings_of, warn
 from clew.cli.render import Paint, plural
+from clew.errors import UsageError
 from clew.session import Session
 from clew.truncating import Truncated
 
@@ -22,13 +24,26 @@ from clew.truncating import Truncated
     help="What stays: UUID, msg:MESSAGE_ID, time:ISO or turn:N (turn:-2 drops the last turn).",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
+@click.option("--fork", is_flag=True, help="Leave this session as it is, and begin a new one that ends there.")
+@click.option("--id", "new_id", metavar="UUID", help="With --fork: the id of the new session.")
+@click.option("--title", metavar="TEXT", help="With --fork: a title of its own.")
 @click.pass_context
-def command(context: click.Context, session: str, at: str, dry_run: bool) -> None:
+def command(
+    context: click.Context, session: str, at: str, dry_run: bool, fork: bool, new_id: str | None, title: str | None
+) -> None:
     """Move the head of a session back to a point, which stays: Claude Code goes on from there.
 
     Nothing is deleted. `clew undo` brings the rest back, and so does truncating to where it ended; `clew tree` shows
-    what was cut off. A client that is running keeps its own head until it is started anew.
+    what was cut off. A client that is running keeps its own head until it is started anew. With --fork it is `clew fork
+    SESSION --at POINT`, and says the same.
     """
+    if fork:
+        if dry_run:
+            raise UsageError("a fork has no dry run", hint="leave --fork or --dry-run out")
+        context.invoke(fork_command, session=session, at=at, new_id=new_id, title=title)
+        return
+    if new_id is not None or title is not None:
+        raise UsageError("--id and --title are for a new session", hint="add --fork")
     settings = settings_of(context)
     found = settings.session(session)
     truncated = found.truncate(at, dry_run=dry_run)

@@ -22,7 +22,7 @@ from typing import Literal
 
 import msgspec
 
-from clew.errors import ClewError, UsageError
+from clew.errors import ClewError, NotFound, UsageError
 from clew.layouts.keys import KeyStrategy
 from clew.records.line import Line
 
@@ -417,6 +417,15 @@ class BlobStore(ABC):
 
         Returns the digest, the SHA-256 in hex. Memory MUST NOT grow with the content.
         """
+
+    def link(self, key: BlobKey, name: BlobKey) -> None:
+        """Gives the content of a blob a second name, with its mode and time; replaces what was there. It is held once
+        where the engine can, and taking away one name leaves the other. Raises `NotFound` for an unknown `key`.
+        """
+        stat = self.blob_stat(key)
+        if stat is None:
+            raise NotFound(f"there is no {key.kind} {key.name!a} of the session {key.session!a}")
+        self.put(name, self.open(key), mode=stat.mode, modified_ns=stat.modified_ns)
 
     @abstractmethod
     def open(self, key: BlobKey) -> Iterator[bytes]:

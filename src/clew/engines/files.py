@@ -6,6 +6,7 @@ One lock for a session, below clew's own folder, orders all of that among our ow
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -23,7 +24,7 @@ from clew.engines.files_trash import Trash
 from clew.engines.filesystem import FileSystem, OsFileSystem, failures_of, shown_path
 from clew.engines.scan import lines_with
 from clew.engines.shared_log import Names, SharedLog, Want, alone_at, held, revision_of
-from clew.engines.whole import remove_if_empty, write_all, write_whole
+from clew.engines.whole import link_whole, make_dirs, remove_if_empty, write_all, write_whole
 from clew.errors import Busy, ClewError, Conflict, NotFound, UsageError
 from clew.layouts.claude import ClaudeLayout, Kind, flat_meta, is_flat
 from clew.records.line import LINE_BYTES_MAX, Line
@@ -231,6 +232,25 @@ class FilesEngine(FilesReader):
         path = self._blob_path(key)
         with failures_of(path, "written"), self._blob_lock(key):
             return write_whole(self._fs, path, chunks, mode=mode, modified_ns=modified_ns)
+
+    def link(self, key: BlobKey, name: BlobKey) -> None:
+        """Backups of files become hard links, as in the client's own forks: nobody writes into one. All else, and
+        where the disk has no links, is copied.
+        """
+        source, target = self._blob_path(key), self._blob_path(name)
+        if key.kind != Kind.BACKUP.value or name.kind != key.kind:
+            super().link(key, name)
+            return
+        with failures_of(source, "linked"), self._blob_lock(name):
+            make_dirs(self._fs, os.path.dirname(target))
+            try:
+                link_whole(self._fs, source, target)
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.EXDEV):
+                    raise
+            else:
+                return
+        super().link(key, name)
 
     def delete_blob(self, key: BlobKey) -> bool:
         path = self._blob_path(key)

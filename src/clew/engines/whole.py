@@ -13,6 +13,7 @@ import os
 import re
 import stat as modes
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from clew.engines.filesystem import FileSystem, NotRegular
 from clew.engines.lines import chunks_of
@@ -137,6 +138,19 @@ def give_name(fs: FileSystem, temporary: str, path: str) -> None:
         fs.rename(temporary, path)
         return
     fs.unlink(temporary)
+
+
+def link_whole(fs: FileSystem, source: str, target: str) -> None:
+    """A second name for a file, in the place of what had that name. It is on the disk when it returns."""
+    temporary = temporary_of(target)
+    with suppress(FileNotFoundError):
+        fs.unlink(temporary)
+    fs.link(source, temporary)
+    fs.rename(temporary, target)
+    with suppress(FileNotFoundError):
+        # Where the target was that very file already, renaming does nothing.
+        fs.unlink(temporary)
+    fs.sync_dir(os.path.dirname(target))
 
 
 def exists(fs: FileSystem, path: str) -> bool:

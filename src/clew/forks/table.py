@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 FORK_KINDS: dict[str, str] = {
+    "copy": "clew.forks.copy:Copy",
     "attached": "clew.forks.attached:Attached",
     "detached": "clew.forks.detached:Detached",
 }
 
-NOT_IN_TABLE = ("beginning", "kind", "materialised", "places")
+NOT_IN_TABLE = ("beginning", "kind", "materialised", "places", "rows")
 """What the kinds are made of."""

@@ -7,6 +7,7 @@ must name another session puts the new value where the old one stands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +25,12 @@ class Change(NamedTuple):
     name: str
     old: str | None
     new: bytes
+
+
+@lru_cache(maxsize=64)
+def _start_of(name: str) -> bytes:
+    """What stands before the value of a field."""
+    return b'"%s":' % name.encode()
 
 
 def quoted(text: str | None) -> bytes:
@@ -53,24 +60,25 @@ def spliced(raw: bytes, changes: Iterable[Change]) -> bytes:
     find = raw.find
     for change in changes:
         name, old, new = change
+        start = _start_of(name)
         if old is None:
-            if find(b'"%s"' % name.encode()) < 0 and raw.endswith(b"}\n"):
-                added.append(b',"%s":%s' % (name.encode(), new))
+            if find(start[:-1]) < 0 and raw.endswith(b"}\n"):
+                added.append(b",%s%s" % (start, new))
             else:
                 left.append(change)
             continue
-        field = b'"%s":"%s"' % (name.encode(), old.encode("utf-8", "surrogatepass"))
+        field = b'%s"%s"' % (start, old.encode("utf-8", "surrogatepass"))
         at = find(field)
         # An old value that would be written with escapes is not found so, and is looked for by its place.
         if at > 0 and raw[at - 1] != 0x5C and find(field, at + 1) < 0:
-            edits.append((at + len(name) + 3, at + len(field), new))
+            edits.append((at + len(start), at + len(field), new))
         else:
             left.append(change)
     edits.sort()
     pieces: list[bytes] = []
     at = 0
-    for start, end, new in edits:
-        pieces += (raw[at:start], new)
+    for begin, end, new in edits:
+        pieces += (raw[at:begin], new)
         at = end
     pieces.append(raw[at:])
     if added:

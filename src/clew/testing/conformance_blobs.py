@@ -69,6 +69,25 @@ class BlobConformance(EngineUnderTest):
         assert b"".join(engine.open(blob())) == b"second"
         assert [stat.size_bytes for stat in engine.blobs(MAIN)] == [6]
 
+    @pytest.mark.parametrize("kind", ["backup", "own"])
+    def test_a_second_name_has_the_content_and_outlives_the_first(self, engine: Engine, kind: str) -> None:
+        one, two = blob("0123456789abcdef@v1", kind=kind), blob("0123456789abcdef@v1", kind=kind, session=S2)
+        engine.put(one, [b"content"], mode=0o644, modified_ns=LONG_AGO_NS)
+        engine.put(two, [b"what was there before"])
+        engine.link(one, two)
+        stat = engine.blob_stat(two)
+        assert stat is not None
+        assert (stat.size_bytes, stat.modified_ns) == (7, LONG_AGO_NS)
+        assert stat.mode == (0o644 if engine.capabilities.keeps_mode else stat.mode)
+        engine.put(one, [b"another content"])
+        assert b"".join(engine.open(two)) == b"content"
+        engine.link(two, one)
+        assert engine.delete_blob(two)
+        assert b"".join(engine.open(one)) == b"content"
+        with pytest.raises(NotFound):
+            engine.link(two, one)
+        assert b"".join(engine.open(one)) == b"content"
+
     def test_a_name_that_is_unknown_shows_at_the_call(self, engine: Engine) -> None:
         engine.put(blob(), [b"x"])
         for key in (blob("two"), blob(kind="other"), blob(session=S2), blob(project=OTHER), blob(session="")):

@@ -9,7 +9,7 @@ would stay open.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -165,8 +165,8 @@ class _Beside:
     def __init__(self, tree: Tree, walked: list[str], on_chain: set[str]) -> None:
         self._tree = tree
         self._records = tree.records
-        self._calls: dict[str, frozenset[str]] = {}
-        self._results: dict[str, list[str]] = {}
+        self._calls: dict[str, Sequence[str]] = {}
+        self._results: dict[str, Sequence[str]] = {}
         """By row: a third of the questions is asked again, and each answer decodes the content of the row."""
         self._strays: dict[str, list[str]] = {}
         self._looked_up: set[str] = set()
@@ -190,7 +190,7 @@ class _Beside:
         if record.type == "user":
             results = self.results_of(uuid)
             if results:
-                own = self.calls_of(parent) if parent in self._records else frozenset()
+                own = self.calls_of(parent) if parent in self._records else ()
                 for call in results:
                     if call not in own:
                         self._strays.setdefault(call, []).append(uuid)
@@ -241,18 +241,18 @@ class _Beside:
             if record.type == "assistant" and any(call in self._strays for call in self.calls_of(uuid)):
                 yield uuid
 
-    def calls_of(self, uuid: str) -> frozenset[str]:
+    def calls_of(self, uuid: str) -> Sequence[str]:
         """The ids of the tool calls in a row."""
         calls = self._calls.get(uuid)
         if calls is None:
-            calls = self._calls[uuid] = frozenset(call_ids(self._records[uuid]))
+            calls = self._calls[uuid] = tuple(call_ids(self._records[uuid]))
         return calls
 
-    def results_of(self, uuid: str) -> list[str]:
+    def results_of(self, uuid: str) -> Sequence[str]:
         """The ids of the calls that a row answers."""
         results = self._results.get(uuid)
         if results is None:
-            results = self._results[uuid] = result_ids(self._records[uuid])
+            results = self._results[uuid] = tuple(result_ids(self._records[uuid]))
         return results
 
     def add_results(self, members: dict[str, None]) -> None:
@@ -323,7 +323,7 @@ def _is_result(record: Record) -> bool:
     return record.type == "user" and bool(result_ids(record))
 
 
-class _Ids(msgspec.Struct, gc=False):
+class _Ids(msgspec.Struct, gc=False, omit_defaults=True):
     type: str | None = None
     id: str | None = None
     tool_use_id: str | None = None
@@ -346,6 +346,31 @@ def result_ids(record: Record) -> list[str]:
     if blocks is None:
         return _odd_ids(record, "tool_result", "tool_use_id")
     return [block.tool_use_id for block in blocks if block.type == "tool_result" and block.tool_use_id is not None]
+
+
+_encode_ids = msgspec.json.Encoder().encode
+NO_IDS = msgspec.Raw(b"[]")
+"""A content without calls and results."""
+
+
+def content_of_ids(content: msgspec.Raw, row: bytes) -> msgspec.Raw | None:
+    """A content with the same calls and results and nothing else, for a row whose bytes are let go of; None where only
+    the whole row can tell.
+    """
+    # A type that is written with escapes is rare, and so is any escape of a letter.
+    if b'"tool_' not in row and b"\\u00" not in row and len(content):
+        return NO_IDS
+    try:
+        blocks = _decode_ids(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if isinstance(blocks, str):
+        return NO_IDS
+    ids = [block for block in blocks if block.type in _WITH_IDS]
+    return msgspec.Raw(_encode_ids(ids)) if ids else NO_IDS
+
+
+_WITH_IDS = frozenset({"tool_use", "tool_result"})
 
 
 def _blocks(record: Record) -> list[_Ids] | None:

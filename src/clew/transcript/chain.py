@@ -36,9 +36,10 @@ def chain_to(tree: Tree, leaf: str | None, links: Links | None = None) -> Chain:
     behind = trailing(links, said) if said is not None and said != leaf else []
     walked = list(walk_up(links, leaf if said is None else said, repairs))
     walked.reverse()
-    on_way = set(walked)
     if behind:
+        on_way = set(walked)
         walked.extend(uuid for uuid in behind[: behind.index(leaf) + 1] if uuid not in on_way)
+        del on_way  # As large as the conversation, like what comes next.
     whole, put_back = with_rows_beside(links, walked)
     records = [tree.records[uuid] for uuid in whole]
     if tree.boundaries:

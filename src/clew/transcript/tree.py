@@ -62,7 +62,7 @@ class Tree:
 
     def add(self, records: Iterable[Record]) -> None:
         """Takes the next records of the log."""
-        chain_types, passed = CHAIN_TYPES, self._passed
+        chain_types, passed, known = CHAIN_TYPES, self._passed, self.records
         self._children = None
         ordinal = self._count
         for record in records:
@@ -80,6 +80,9 @@ class Tree:
                 parent = record.parent_uuid or None
                 if parent in passed:
                     parent = passed[parent]
+                elif parent in known:
+                    # The same text once: of a long log that is a tenth of what is held.
+                    parent = record.parent_uuid = known[parent].uuid
                 if uuid in self.records:
                     self.duplicates.append(uuid)
                 self.records[uuid] = record
@@ -89,7 +92,11 @@ class Tree:
                     self.last = uuid
                 if kind == "assistant":
                     if record.message is not None and record.message.id:
-                        self.siblings.setdefault(record.message.id, []).append(uuid)
+                        message = record.message.id
+                        if message in self.siblings:
+                            self.siblings[message].append(uuid)
+                        else:
+                            self.siblings[message] = [uuid]
                 elif record.subtype == "compact_boundary" and kind == "system":
                     self.boundaries.append(uuid)
                     # A compaction starts over: head records before it no longer count.
@@ -147,8 +154,11 @@ class Tree:
         if self._children is None:
             children: dict[str, list[str]] = {}
             for uuid, parent in self.parents.items():
-                if parent is not None:
-                    children.setdefault(parent, []).append(uuid)
+                if parent in children:
+                    children[parent].append(uuid)
+                elif parent is not None:
+                    # A list made with its one row takes less than one that grows.
+                    children[parent] = [uuid]
             self._children = children
         return self._children
 
@@ -187,8 +197,8 @@ def _has_content(record: Record) -> bool:
     message = record.message
     if message is None:
         return False
-    start = bytes(memoryview(message.content)[:10])
-    if start == b'[{"type":"' or start[:1] == b'"':
+    start = bytes(message.content) if len(message.content) < 4096 else bytes(memoryview(message.content)[:10])
+    if start.startswith((b'[{"type":"', b'"')):
         return True
     try:
         blocks = _decode_types(message.content)

@@ -12,7 +12,7 @@ from clew.engines.memory import MemoryEngine
 from clew.engines.wrap.base import Call, Wrapper
 
 DATA = {"capabilities", "problems", "url"}
-NOTHING = {"close", "flush"}
+NOTHING = {"close", "flush", "link"}
 """What answers with nothing."""
 
 
@@ -97,5 +97,6 @@ def test_every_call_goes_through_one_place_that_knows_which_may_change_something
         getattr(wrapper, name)(*given, **{each.name: object() for each in parameters if each.kind is each.KEYWORD_ONLY})
     assert [call.method for call in seen] == sorted(methods_of(Engine))
     assert {call.method for call in seen if call.is_change} == {
-        "alone", "append", "bring_back", "delete", "delete_blob", "extend", "free_aside", "put", "replace", "set_aside"
+        "alone", "append", "bring_back", "delete", "delete_blob", "extend", "free_aside", "link", "put", "replace",
+            "set_aside",
     }  # fmt: skip

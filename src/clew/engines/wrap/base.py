@@ -183,6 +183,9 @@ class Wrapper(Engine):
             lambda: self.inner.put(key, chunks, mode=mode, modified_ns=modified_ns),
         )
 
+    def link(self, key: BlobKey, name: BlobKey) -> None:
+        self._call(Call("link", name, is_change=True), lambda: self.inner.link(key, name))
+
     def open(self, key: BlobKey) -> Iterator[bytes]:
         return self._stream(Call("open", key), lambda: self.inner.open(key))
 

@@ -230,6 +230,10 @@ class Mirror(Wrapper):
         self._mark_blob(key, is_there=True)
         return digest
 
+    def link(self, key: BlobKey, name: BlobKey) -> None:
+        self.inner.link(key, name)
+        self._mark_blob(name, is_there=True)
+
     def delete_blob(self, key: BlobKey) -> bool:
         was_there = self.inner.delete_blob(key)
         self._mark_blob(key, is_there=False)

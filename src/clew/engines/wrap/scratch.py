@@ -259,6 +259,9 @@ class Scratch(Wrapper):
             self._ours.add(key)
         return digest
 
+    def link(self, key: BlobKey, name: BlobKey) -> None:
+        Engine.link(self, key, name)
+
     def open(self, key: BlobKey) -> Iterator[bytes]:
         return self._engine_of(key).open(key)
 
