@@ -134,6 +134,10 @@ class Bench:
         """
         return self.values({name: partial(_seconds_of, work, _processor_time) for name, work in works.items()})
 
+    def seconds_of(self, work: Callable[[], object]) -> float:
+        """The seconds that it takes once."""
+        return _seconds_of(work, perf_counter)
+
     def values(self, works: Mapping[str, Callable[[], float]], *, at_most: int = sys.maxsize) -> dict[str, list[float]]:
         """What each work itself measured, in the same rounds, or in fewer of them where values hardly differ."""
         count = min(self._rounds, at_most)

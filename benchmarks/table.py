@@ -12,5 +12,6 @@ SUBJECTS = {
     "forking": "benchmarks.forking:measure",
     "inserting": "benchmarks.inserting:measure",
     "attaching": "benchmarks.attaching:measure",
+    "resolving": "benchmarks.resolving:measure",
     "starting": "benchmarks.starting:measure",
 }

@@ -33,7 +33,12 @@ SAME_PART = {
     "copying_plan": "copying", "__main__": "cli",
 }  # fmt: skip
 
-HANDED_OUT = {"clew.store": frozenset({"clew.adapters.claude_agent_sdk"})}
+HANDED_OUT = {
+    "clew.store": frozenset({
+        "clew.adapters.claude_agent_sdk", "clew.resume.answers", "clew.resume.choosing", "clew.resume.look",
+        "clew.resume.resolving",
+    }),
+}  # fmt: skip
 """What a method hands out although it stands below: imported inside of that method or for types, never at the top."""
 
 FUNCTION_LINES_MAX = 70

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from clew.copying import Copied, Progress
     from clew.operations.log import Operations
     from clew.operations.operation import Operation
+    from clew.resume.answers import Ingress, Resolved
+    from clew.resume.choosing import Choice
 
 CANDIDATES_MAX = 20
 """An error names no more candidates than this."""
@@ -103,6 +105,10 @@ class Store:
         """What a person calls this store: the client's directory, else the URL."""
         return self.engine.url.removeprefix("claude:")
 
+    def note_problem(self, path: str, reason: str) -> None:
+        """Something that looking around left out."""
+        self._problems[path] = Problem(path, reason)
+
     def now(self) -> datetime:
         """The time by the clock that was passed in."""
         if self._clock is None:
@@ -134,6 +140,10 @@ class Store:
         real = self._fs.real_path(str(directory))
         places = dict.fromkeys([real, *worktrees(self._fs, real)])
         return list(dict.fromkeys(key for place in places for key in self.engine.projects_for(place, self.keys)))
+
+    def own_projects(self, directory: str | PurePath) -> Sequence[str]:
+        """The projects of the directory itself, without those of other worktrees."""
+        return self.engine.projects_for(self._fs.real_path(str(directory)), self.keys)
 
     def logs(self, project: Scope = None, *, limit: int | None = None) -> list[LogStat]:
         """The main logs of a scope, newest change first, without reading any of them."""
@@ -228,6 +238,27 @@ class Store:
             raise self._ambiguous(text, found)
         return self._session(found[0].key)
 
+    def resolve(
+        self, text: str, *, scope: Scope | Callable[[], Scope] = None, ingress: Ingress | None = None
+    ) -> Resolved:
+        """What a text names: an id or its beginning, a path, `latest`, `title:…`, `tag:…`, `branch:…`, `pr:…`,
+        `project:DIR#ID`, a title; see `clew.resume`. `scope` is where all but ids and paths are looked for, or a
+        function that gives it when it is needed. Of a URL `ingress` says what session it is.
+
+        What names no one session gives an answer of the kind `picker` with candidates. Raises `NotFound` where a form
+        such as `tag:…` has no answer, and `UsageError` for what can name nothing.
+        """
+        from clew.resume.look import Look
+        from clew.resume.resolving import resolve
+
+        return resolve(text, Look(self, scope, ingress=ingress))
+
+    def resume(self, text: str, *, scope: Scope | Callable[[], Scope] = None) -> Session:
+        """The session that a text names, as `resolve` finds it. Raises `NotFound` and `Ambiguous`, with candidates."""
+        from clew.resume.resolving import only
+
+        return only(self.resolve(text, scope=scope))
+
     def latest(self, project: Scope = None) -> Session:
         """The session whose log changed last. Raises `NotFound` when the scope has none."""
         found = self.logs(project, limit=1)
@@ -235,6 +266,31 @@ class Store:
             where = "this store" if project is None else shown_path(str(project))
             raise NotFound(f"there is no session in {where}", hint="look in every project with `clew ls --all`")
         return self._session(found[0].key)
+
+    def continued(
+        self, directory: str | PurePath | None = ".", *, policy: str = "newest", cwd: str | PurePath | None = None
+    ) -> Choice:
+        """The session of a directory, or of all for None, that policies choose to continue, and why that one.
+
+        The default is the client's own rule. Several are written `skip-errors,prefer-tag:active`; see
+        `clew.resume.policies`. `cwd` is the directory that they take for the present one. Raises `NotFound`, naming
+        what was passed over, when none is left, and `UsageError` for a policy that there is not.
+        """
+        from clew.resume.choosing import choose
+        from clew.resume.look import Look
+
+        if directory is None:
+            keys = None
+        else:
+            is_key = isinstance(directory, str) and directory in self.engine.projects()
+            keys = [str(directory)] if is_key else self.own_projects(directory)
+        here = directory if cwd is None else cwd
+        return choose(Look(self), policy, projects=keys, cwd=None if here is None else self._fs.real_path(str(here)))
+
+    def is_link(self, path: str) -> bool:
+        """Whether the last name of a path is a link."""
+        folder, name = os.path.split(path)
+        return self._fs.real_path(path) != os.path.join(self._fs.real_path(folder), name)
 
     def create(
         self,

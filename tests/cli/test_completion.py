@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-import pty
-import re
-import select
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +13,8 @@ import pytest
 
 import clew
 from clew_calls import Run
-from session_files import session_id, two_turns, write
+from session_files import Row, session_id, two_turns, write
+from terminal import Terminal
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -44,9 +40,14 @@ def test_the_script_is_one_that_its_shell_can_read(run: Run, tmp_path: Path, she
 
 def completed(*words: str) -> list[str]:
     """What bash would be offered for the last word."""
+    return offered(" ".join(["clew", *words]))
+
+
+def offered(line: str, breaks: str = "") -> list[str]:
+    """What bash would be offered at the end of a line."""
     environment = os.environ | {
         "PYTHONPATH": str(Path(clew.__file__).parent.parent), "_CLEW_COMPLETE": "bash_complete",
-        "COMP_WORDS": " ".join(["clew", *words]), "COMP_CWORD": str(len(words)),
+        "CLEW_COMP_LINE": line, "CLEW_COMP_BREAKS": breaks,
     }  # fmt: skip
     program = "import sys; from clew.cli import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True, text=True)
@@ -72,60 +73,112 @@ def test_ids_of_the_newest_sessions_are_offered_and_no_error_is_shown(config_dir
     assert completed("--config-dir", str(config_dir / "nowhere"), "show", "") == []
 
 
+TITLES = ("Fix the login", 'It\'s $(touch pwned) `x` "q"', "a: b, c; *", "é日本", "two\nlines", "\x1b[2J", "-dash")
+BREAKS = " \t\n\"'><=;|&(:"
+
+
+@pytest.fixture
+def titles(config_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session of this directory for every title, newest first, and one with a tag."""
+    monkeypatch.chdir(tmp_path)
+    folder = "".join(c if c.isalnum() else "-" for c in os.path.realpath(tmp_path))
+    for number, title in enumerate(TITLES, 1):
+        row: Row = {"type": "custom-title", "customTitle": title, "sessionId": "s"}
+        write(config_dir, number, *two_turns(), row, at=-number, project=folder)
+    write(config_dir, 0x99, *two_turns(), {"type": "tag", "tag": "in progress"}, at=-100, project=folder)
+
+
+@pytest.mark.usefixtures("titles")
+def test_titles_are_offered_quoted_as_the_person_has_begun() -> None:
+    assert offered("clew show title:") == [
+        r"title:Fix\ the\ login", r"title:It\'s\ \$\(touch\ pwned\)\ \`x\`\ \"q\"", r"title:a:\ b,\ c\;\ \*",
+        "title:é日本", "title:-dash",
+    ]  # fmt: skip
+    assert offered(r"clew show title:fix\ the") == [r"title:Fix\ the\ login"]
+    assert offered('clew show "title:fix t') == ["title:Fix the login"]
+    assert offered('clew show "title:It') == [r"title:It's \$(touch pwned) \`x\` \"q\"" + '"']
+    assert offered("clew show 'title:fix t") == ["title:Fix the login"]
+    assert offered("clew show fi") == [r"Fix\ the\ login"]
+    assert offered("clew show tag:") == [r"tag:in\ progress"]
+
+
+@pytest.mark.usefixtures("titles")
+def test_only_what_stands_behind_the_last_break_is_replaced() -> None:
+    assert offered("clew show title:fi", BREAKS) == [r"Fix\ the\ login"]
+    assert offered(r"clew show title:a:\ b", BREAKS) == [r"\ b,\ c\;\ \*"]
+    assert offered('clew show "title:a: b', BREAKS) == ["title:a: b, c; *"]
+
+
+def test_policies_are_offered_one_after_the_other() -> None:
+    assert offered("clew continue --policy skip-e") == ["skip-errors", "skip-empty"]
+    assert offered("clew continue --policy skip-errors,ne", BREAKS) == ["skip-errors,newest"]
+
+
 # The shells themselves: what is typed at a prompt, and what the key TAB makes of it.
 
-SHELL_SECONDS = 60
 SHELLS = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(clew completion bash)"'),
     "zsh": (["zsh", "-f", "-i"], 'autoload -Uz compinit; compinit -uD; eval "$(clew completion zsh)"'),
     "fish": (["fish", "--no-config", "-i"], "clew completion fish | source"),
 }
-_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Za-z0-9]|[=>])|[\x07\r]")
 
 
-class Shell:
-    """A shell at a terminal: `type` sends keys, `sees` waits until a text has come back."""
-
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
-        pid, self._terminal = pty.fork()
-        if pid == 0:
-            os.execvpe(command[0], command, environment)
-        self._pid = pid
-        self._seen = b""
-
-    def type(self, keys: str) -> None:
-        os.write(self._terminal, keys.encode())
-
-    def sees(self, text: str) -> None:
-        end = time.monotonic() + SHELL_SECONDS
-        while text.encode() not in _ESCAPES.sub(b"", self._seen):
-            ready, _, _ = select.select([self._terminal], [], [], max(0, end - time.monotonic()))
-            assert ready, f"{text!r} did not come: {self._seen!r}"
-            self._seen += os.read(self._terminal, 65536)
-        self._seen = b""
-
-    def close(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
-        os.close(self._terminal)
+COMPLETED = [("title:Fi", 1), ("title:It", 2), ("title:a", 3), ("Fix", 1), ("tag:in", 0x99)]
 
 
-@pytest.mark.parametrize("name", SHELLS)
-def test_a_shell_completes_commands_options_and_ids(config_dir: Path, tmp_path: Path, name: str) -> None:
+@pytest.fixture
+def shells(tmp_path: Path) -> dict[str, str]:
+    """The environment of a shell in which `clew` is ours."""
+    program = tmp_path / "bin" / "clew"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m clew "$@"\n')
+    program.chmod(0o700)
+    return os.environ | {
+        "PYTHONPATH": str(Path(clew.__file__).parent.parent), "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "TERM": "xterm", "COLUMNS": "200",
+    }  # fmt: skip
+
+
+def loaded(name: str, environment: dict[str, str]) -> Terminal:
     command, load = SHELLS[name]
     if shutil.which(name) is None:
         pytest.skip(f"there is no {name} here")
+    shell = Terminal(command, environment)
+    shell.type(f"{load}; echo rea''dy\r")
+    shell.sees("\nready")
+    return shell
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_a_shell_completes_commands_options_and_ids(config_dir: Path, shells: dict[str, str], name: str) -> None:
     write(config_dir, 0xAB000001, *two_turns())
-    clew_script = tmp_path / "clew"
-    clew_script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m clew "$@"\n')
-    clew_script.chmod(0o700)
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(clew.__file__).parent.parent), "PATH": f"{tmp_path}:{os.environ['PATH']}",
-        "TERM": "xterm", "COLUMNS": "200",
-    }  # fmt: skip
-    with closing(Shell(command, environment)) as shell:
-        shell.type(f"{load}; echo rea''dy\r")
-        shell.sees("\nready")
+    with closing(loaded(name, shells)) as shell:
         shell.type("clew tre\tab0\t --jso\t\r")
         shell.sees(session_id(0xAB000001))
         shell.sees('{"head":')
+
+
+@pytest.mark.usefixtures("titles")
+@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize(
+    ("typed", "number"), [("title:Fi", 1), ("title:It", 2), ("title:a", 3), ("Fix", 1), ("tag:in", 0x99)]
+)
+def test_a_shell_completes_titles_of_any_characters_and_runs_none_of_them(
+    tmp_path: Path, shells: dict[str, str], name: str, typed: str, number: int
+) -> None:
+    with closing(loaded(name, shells)) as shell:
+        shell.type(f"clew resume {typed}\t --json\r")
+        shell.sees(f'"session_id":"{session_id(number)}"')
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.usefixtures("titles")
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [('"title:Fix', 1), ('"title:It', 2), ("'title:a", 3), ('"title:a: b', 3)],
+)
+def test_bash_completes_within_quotation_marks(tmp_path: Path, shells: dict[str, str], typed: str, number: int) -> None:
+    with closing(loaded("bash", shells)) as shell:
+        shell.type(f"clew resume {typed}\t --json\r")
+        shell.sees(f'"session_id":"{session_id(number)}"')
+    assert not (tmp_path / "pwned").exists()

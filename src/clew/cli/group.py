@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
@@ -31,6 +32,10 @@ EXAMPLES = (
 
 SAY_IT_THEMSELVES = frozenset({"operations", "completion"})
 """Commands that tell of unfinished operations anyway, or that no person reads."""
+
+
+COMPLETING = "_CLEW_COMPLETE"
+"""Set by the script of a shell that asks what may come next."""
 
 
 class ReaderGone(Exception):
@@ -163,5 +168,10 @@ def _without_command() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs a command line. Returns the exit code; errors come out as exceptions."""
+    if os.environ.get(COMPLETING):
+        # click calls these names for a shell, and nobody else needs them.
+        from clew.cli.shells import register
+
+        register()
     result = Clew().main(list(arguments), prog_name="clew", standalone_mode=False, obj=Settings())
     return result if isinstance(result, int) else 0

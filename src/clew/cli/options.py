@@ -14,11 +14,9 @@ import click
 from clew.errors import ClewError, NotFound, UsageError
 
 if TYPE_CHECKING:
+    from clew.resume.answers import Resolved
     from clew.session import Session
     from clew.store import Store
-
-LATEST = frozenset({"latest", "recent", "last"})
-COMING_FORMS = ("title:", "tag:", "branch:", "project:")
 
 
 class Settings:
@@ -81,13 +79,18 @@ class Settings:
         return project if project in self.store().engine.projects() else os.path.abspath(project)
 
     def session(self, name: str) -> Session:
-        """The session that the person means: `latest` in the scope; ids, their beginnings and paths everywhere."""
-        if name in LATEST:
-            return self.store().latest(self.scope())
-        if name.startswith(COMING_FORMS):
-            form = name.partition(":")[0]
-            raise UsageError(f"{form}:… comes with a later version", hint="give an id; `clew ls` shows them")
-        return self.store().session(name)
+        """The session that the person means, by the resolvers; the scope is where titles, tags and the like count."""
+        return self.only(self.store().resolve(name, scope=self.scope))
+
+    def only(self, resolved: Resolved) -> Session:
+        """The session that was found. Where it is not just one, the error lists candidates, for people with titles."""
+        from clew.cli.render import line
+        from clew.resume.resolving import only
+
+        if not self.is_json:
+            told = [each.name + (f"  {line(each.title, 60)}" if each.title else "") for each in resolved.candidates]
+            return only(resolved, told=told)
+        return only(resolved)
 
 
 def settings_of(context: click.Context) -> Settings:

@@ -9,6 +9,8 @@ COMMANDS: dict[str, str] = {
     "ls": "clew.cli.ls:command",
     "show": "clew.cli.show:command",
     "tree": "clew.cli.tree:command",
+    "resume": "clew.cli.resume:command",
+    "continue": "clew.cli.continuing:command",
     "fork": "clew.cli.fork:command",
     "truncate": "clew.cli.truncate:command",
     "delete": "clew.cli.delete:command",
@@ -30,6 +32,8 @@ HELP: dict[str, str] = {
     "ls": "List sessions, newest first.",
     "show": "Show the conversation of a session.",
     "tree": "Show the branches of a session.",
+    "resume": "Start Claude Code on a session.",
+    "continue": "Start Claude Code on the newest session.",
     "fork": "Begin a new session with the conversation of another.",
     "truncate": "Go back to an earlier point of a session.",
     "delete": "Delete sessions; `clew undo` brings them back.",
@@ -48,10 +52,12 @@ HELP: dict[str, str] = {
 """The line that `clew --help` shows, here so that help imports no command. A command that is not here is hidden."""
 
 COMING = (
-    "search", "usage", "resume", "continue", "checkpoint", "checkpoints", "hooks", "rewind",
+    "search", "usage", "checkpoint", "checkpoints", "hooks", "rewind",
     "export", "scan", "import", "move", "push", "pull", "doctor", "repair", "serve", "index", "mcp",
 )  # fmt: skip
 """Names that later versions give a meaning to."""
 
-NOT_IN_TABLE = ("filters", "group", "marking", "options", "output", "preview", "render")
+NOT_IN_TABLE = (
+    "filters", "group", "marking", "options", "output", "picker", "preview", "render", "shells", "starting",
+)  # fmt: skip
 """What the commands are made of."""

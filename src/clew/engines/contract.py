@@ -365,6 +365,17 @@ class LogStore(ABC):
         found = [stat for stat in self.list() if stat.key.session.lower().startswith(wanted)]
         return [stat for stat in found if stat.key.session == id_or_prefix] or found
 
+    def lines_with(self, keys: Sequence[LogKey], needle: bytes) -> Iterator[tuple[LogKey, Sequence[Line] | ClewError]]:
+        """For each log, in the order given, its lines that hold the bytes, in their order and perhaps without numbers;
+        for a log that cannot be read, why. For what few lines say: an engine that can passes over the others unread.
+        """
+        for key in keys:
+            try:
+                found: Sequence[Line] | ClewError = [line for line in self.read(key) if needle in line.data]
+            except ClewError as error:
+                found = error
+            yield key, found
+
     def where(self, key: LogKey) -> str:
         """The place of a log in words: a path on disk, else the store and the names."""
         return "#".join((self.url, "/".join(filter(None, (key.project, key.session, key.subpath)))))

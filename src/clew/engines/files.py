@@ -22,11 +22,12 @@ from clew.engines.files_live import live_sessions
 from clew.engines.files_reader import CHUNK_BYTES, FilesReader
 from clew.engines.files_trash import Trash
 from clew.engines.filesystem import FileSystem, OsFileSystem, failures_of, shown_path
+from clew.engines.scan import lines_with
 from clew.engines.shared_log import Names, SharedLog, Want, alone_at, held, revision_of
 from clew.engines.whole import link_whole, make_dirs, remove_if_empty, write_all, write_whole
-from clew.errors import Busy, Conflict, NotFound, UsageError
+from clew.errors import Busy, ClewError, Conflict, NotFound, UsageError
 from clew.layouts.claude import ClaudeLayout, Kind, flat_meta, is_flat
-from clew.records.line import LINE_BYTES_MAX
+from clew.records.line import LINE_BYTES_MAX, Line
 
 Durability = Literal["fsync", "flush", "none"]
 """When what was written is on the disk: when the call returns, when `flush` returns, or when the system sees fit."""
@@ -88,6 +89,11 @@ class FilesEngine(FilesReader):
                 hint=f"append to subagents/{key.subpath} instead",
             )
         return log.append(Want(entries, batch_id, expect, keep_time))
+
+    def lines_with(self, keys: Sequence[LogKey], needle: bytes) -> Iterator[tuple[LogKey, Sequence[Line] | ClewError]]:
+        """All of them are searched before the first is given, by more than one thread where there are many."""
+        paths = [self._path(key) for key in keys]
+        return zip(keys, lines_with(self._fs, paths, needle, line_bytes_max=self._line_bytes_max), strict=True)
 
     def _log(self, key: LogKey) -> SharedLog:
         with self._guard:

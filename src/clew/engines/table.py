@@ -10,7 +10,7 @@ ENGINES = {
 
 NOT_IN_TABLE = (
     "appending", "contract", "dedupe", "dedupe_disk", "files_live", "files_reader", "files_trash", "filesystem",
-    "journal", "known_rows", "lines", "peek", "rounds", "shared_log", "sqlite_blobs", "sqlite_file", "sqlite_logs",
-    "sqlite_removal", "sqlite_schema", "sqlite_search", "whole", "worktrees",
+    "journal", "known_rows", "lines", "peek", "rounds", "scan", "shared_log", "sqlite_blobs", "sqlite_file",
+    "sqlite_logs", "sqlite_removal", "sqlite_schema", "sqlite_search", "whole", "worktrees",
 )  # fmt: skip
 """What the engines are made of."""

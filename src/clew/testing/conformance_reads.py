@@ -58,6 +58,18 @@ class ReadConformance(EngineUnderTest):
         assert [line.size for line in lines] == [len(line.data) for line in lines]
         assert [line.position for line in lines] == [0, lines[0].size, lines[0].size + lines[1].size]
 
+    def test_lines_that_hold_some_bytes_are_those_that_reading_finds(self, engine: Engine) -> None:
+        engine.append(MAIN, [note(1), row(2, "here it is"), note(3), row(4, "here too")])
+        engine.append(SUB1, [row(5, "nothing")])
+        gone = LogKey(PROJECT, S3)
+        found = [*engine.lines_with([SUB1, gone, MAIN], b"here")]
+        assert [key for key, _ in found] == [SUB1, gone, MAIN]
+        assert found[0][1] == [] or found[0][1] == ()
+        assert isinstance(found[1][1], ClewError)
+        held = [line for line in engine.read(MAIN) if b"here" in line.data]
+        assert not isinstance(found[2][1], ClewError)
+        assert [(line.data, line.position) for line in found[2][1]] == [(line.data, line.position) for line in held]
+
     def test_a_read_begins_and_ends_where_it_is_told(self, engine: Engine) -> None:
         engine.append(MAIN, [note(at) for at in range(5)])
         lines = [*engine.read(MAIN)]

@@ -27,6 +27,7 @@ from clew.engines.contract import (
     Order,
     Problem,
 )
+from clew.errors import ClewError
 from clew.layouts.keys import KeyStrategy
 from clew.records.line import Line
 
@@ -159,6 +160,9 @@ class Wrapper(Engine):
 
     def find_sessions(self, id_or_prefix: str) -> Sequence[LogStat]:
         return self._call(Call("find_sessions", id_or_prefix), lambda: self.inner.find_sessions(id_or_prefix))
+
+    def lines_with(self, keys: Sequence[LogKey], needle: bytes) -> Iterator[tuple[LogKey, Sequence[Line] | ClewError]]:
+        return self._stream(Call("lines_with", keys[0] if keys else None), lambda: self.inner.lines_with(keys, needle))
 
     def where(self, key: LogKey) -> str:
         return self._call(Call("where", key), lambda: self.inner.where(key))

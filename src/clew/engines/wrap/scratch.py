@@ -34,7 +34,7 @@ from clew.engines.contract import (
 )
 from clew.engines.memory import MemoryEngine
 from clew.engines.wrap.base import Wrapper
-from clew.errors import Conflict
+from clew.errors import ClewError, Conflict
 from clew.layouts.keys import KeyStrategy
 from clew.records.line import LINE_BYTES_MAX, Line
 
@@ -241,6 +241,11 @@ class Scratch(Wrapper):
 
     def watch(self, keys: Sequence[LogKey], stop: Event, *, seconds: float = WATCH_SECONDS) -> Iterator[None]:
         return LogStore.watch(self, keys, stop, seconds=seconds)
+
+    def lines_with(self, keys: Sequence[LogKey], needle: bytes) -> Iterator[tuple[LogKey, Sequence[Line] | ClewError]]:
+        inside = dict(self.inner.lines_with([key for key in keys if key not in self._ours], needle))
+        here = dict(self._memory.lines_with([key for key in keys if key in self._ours], needle))
+        return ((key, here[key] if key in here else inside[key]) for key in keys)
 
     def where(self, key: LogKey) -> str:
         return self._engine_of(key).where(key)

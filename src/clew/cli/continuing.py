@@ -1,0 +1,83 @@
+"""`clew continue`: starts Claude Code on the newest session of this directory, or the one that policies choose."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from clew.cli import output, render
+from clew.cli.completion import policy_names
+from clew.cli.options import Settings, settings_of
+from clew.cli.resume import WithArguments
+from clew.cli.starting import Wish, checked, document, rehearse, start
+from clew.errors import UsageError
+from clew.resume.choosing import DEFAULT, Choice
+
+PASSED_OVER_SHOWN_MAX = 5
+
+
+@click.command("continue", cls=WithArguments, short_help="Start Claude Code on the newest session.")
+@click.option("--policy", metavar="P,…", default=DEFAULT, shell_complete=policy_names, help="Who is taken; see above.")
+@click.option("--at", metavar="POINT", help="Go on from there: UUID, msg:MESSAGE_ID, time:ISO or turn:N.")
+@click.option("--fork", "is_fork", is_flag=True, help="In a new session, which begins with this one's conversation.")
+@click.option("--id", "new_id", metavar="UUID", help="The id of the new session.")
+@click.option("--in", "directory", metavar="DIR", help="Start it there, not in the session's own directory.")
+@click.option("--client", metavar="PATH", help="Claude Code's program.  [default: $CLEW_CLAUDE, claude]")
+@click.option("--dry-run", is_flag=True, help="Only print what would be typed.")
+@click.pass_context
+def command(
+    context: click.Context,
+    policy: str,
+    at: str | None,
+    is_fork: bool,
+    new_id: str | None,
+    directory: str | None,
+    client: str | None,
+    dry_run: bool,
+) -> None:
+    """Start Claude Code on the session of this directory that was changed last, as `claude --continue` does.
+
+    Policies pass sessions over or change the order, one after the other:
+
+    \b
+    newest           the client's own rule; it comes last where it is not named
+    skip-errors      not those that end in an API error
+    skip-empty       not those without a message
+    skip-sidechains  not those that begin with a subagent's rows
+    skip-live        not those that are running now
+    skip-archived    not those that are archived
+    prefer-tag:NAME  first those with this tag
+    prefer-here      first those last at work in this directory; for --all
+    """
+    settings = settings_of(context)
+    wish = checked(Wish(at, is_fork, new_id, directory, client, context.meta["for the client"]))
+    choice = chosen(settings, policy)
+    if settings.is_json:
+        passed_over = [{"id": each.id, "why": each.why} for each in choice.passed_over]
+        output.write_json(document(choice.session, settings, wish, reason=choice.reason, passed_over=passed_over))
+        return
+    if not settings.is_quiet:
+        for text in reasons(choice):
+            click.echo(render.neutral(text), err=True)
+    if dry_run:
+        rehearse(choice.session, settings, wish)
+    else:
+        start(choice.session, settings, wish)
+
+
+def chosen(settings: Settings, policy: str) -> Choice:
+    """By the policies, in this directory alone; `--all` and `--project` say otherwise."""
+    if settings.is_all and settings.project is not None:
+        raise UsageError("--all and --project contradict each other", hint="leave one of them out")
+    where = None if settings.is_all else settings.scope()
+    here = where if settings.project is not None else os.path.abspath(".")
+    return settings.store().continued(where, policy=policy, cwd=here)
+
+
+def reasons(choice: Choice) -> list[str]:
+    """What was taken and why, and what was not."""
+    lines = [f"{choice.session.id}: {choice.reason}"]
+    lines += [f"  not {each.id}: {each.why}" for each in choice.passed_over[:PASSED_OVER_SHOWN_MAX]]
+    more = len(choice.passed_over) - PASSED_OVER_SHOWN_MAX
+    return [*lines, f"  nor {more:,} more"] if more > 0 else lines

@@ -1,0 +1,1 @@
+"""One file for each choice between the sessions that `continue` could take."""

@@ -1,0 +1,1 @@
+"""One file for each way to say which session is meant."""
