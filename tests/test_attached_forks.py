@@ -26,7 +26,7 @@ from clew.engines.wrap.faulty import Fault, Faulty, When
 from clew.forks.kind import Wanted
 from clew.forks.materialised import copied
 from clew.forks.table import FORK_KINDS
-from clew.lineage import ANCESTORS_MAX, children_of
+from clew.lineage import ANCESTORS_MAX, LOOK_BYTES, children_of
 from clew.testing.forks import forked, in_processes
 from stores import ENGINES, store_on, ticking
 
@@ -384,6 +384,37 @@ def test_a_first_row_that_says_what_cannot_be_is_damaged(store: Store, what: str
         assert caught.value.hint
     assert len(list(store.sessions())) == 2
     assert any(key.session in problem.path for problem in store.problems)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda row: b" " * LOOK_BYTES + row,
+        lambda row: row.replace(b'"clew-fork"', rb'"clew\u002dfork"'),
+        lambda row: b'{"pad":"' + b"x" * LOOK_BYTES + b'",' + row[1:],
+    ],
+    ids=["behind blanks", "with an escape", "behind another field"],
+)
+def test_a_first_row_that_is_no_fork_to_those_who_delete_is_none_to_readers(
+    store: Store, written: Callable[[bytes], bytes]
+) -> None:
+    parent, _ = spoken_in(store)
+    row = next(parent.fork(kind="attached").lines()).data.rstrip(b"\n")
+    key = LogKey(parent.project, "0000000a-0000-4000-8000-00000000000b")
+    store.engine.append(key, [Entry(written(row))])
+    session = store.session(key.session)
+    assert (session.fork_point, session.messages(), len(list(session.records()))) == (None, [], 1)
+
+
+def test_on_files_of_the_client_nothing_is_inherited_whatever_a_row_says(tmp_path: Path) -> None:
+    made, _ = spoken_in(store_on(ENGINES["memory"](tmp_path)))
+    row = next(made.fork(kind="attached").lines()).data.rstrip(b"\n")
+    store = store_on(ENGINES["files"](tmp_path))
+    parent = store.session_on(store.engine, made.key)
+    store.engine.append(parent.key, [Entry(line.data.rstrip(b"\n")) for line in made.lines()])
+    store.engine.append(LogKey(made.project, "0000000a-0000-4000-8000-00000000000b"), [Entry(row)])
+    session = store.session("0000000a-0000-4000-8000-00000000000b")
+    assert (len(parent.messages()), session.fork_point, session.messages()) == (4, None, [])
 
 
 def test_two_forks_that_name_each_other_end(store: Store) -> None:
