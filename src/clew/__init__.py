@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clew.engines.contract import LogKey, LogStat
     from clew.engines.files import FilesEngine
     from clew.errors import Ambiguous, Busy, ClewError, Conflict, DamagedData, NotFound, StorageError, UsageError
+    from clew.forks.kind import Forked
     from clew.layouts.keys import ClaudeKeys, DigestKeys, GitRootKeys
     from clew.loading import ClientIndex, IndexBuilder, Loaded, Maps
     from clew.marks import Marked
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from clew.records.codec import decode, decode_lines, encode
     from clew.records.line import Line
     from clew.records.record import Malformed, Record
+    from clew.resume.answers import Resolved
+    from clew.resume.choosing import Choice
     from clew.session import Session, SessionInfo, Transcript
     from clew.session_writer import Written
     from clew.store import Store
@@ -43,6 +46,7 @@ __all__ = [
     "Ambiguous",
     "Busy",
     "Chain",
+    "Choice",
     "ClaudeKeys",
     "ClewError",
     "ClientIndex",
@@ -51,6 +55,7 @@ __all__ = [
     "DamagedData",
     "DigestKeys",
     "FilesEngine",
+    "Forked",
     "GitRootKeys",
     "Head",
     "IndexBuilder",
@@ -65,6 +70,7 @@ __all__ = [
     "NotFound",
     "Operation",
     "Record",
+    "Resolved",
     "Session",
     "SessionInfo",
     "State",
@@ -90,12 +96,15 @@ _HOMES = {
     "clew.errors": (
         "Ambiguous", "Busy", "ClewError", "Conflict", "DamagedData", "NotFound", "StorageError", "UsageError",
     ),
+    "clew.forks.kind": ("Forked",),
     "clew.layouts.keys": ("ClaudeKeys", "DigestKeys", "GitRootKeys"),
     "clew.operations.operation": ("Operation",),
     "clew.records.codec": ("decode", "decode_lines", "encode"),
     "clew.records.line": ("Line",),
     "clew.records.record": ("Malformed", "Record"),
     "clew.loading": ("ClientIndex", "IndexBuilder", "Loaded", "Maps"),
+    "clew.resume.answers": ("Resolved",),
+    "clew.resume.choosing": ("Choice",),
     "clew.session": ("Session", "SessionInfo", "Transcript"),
     "clew.marks": ("Marked",),
     "clew.session_writer": ("Written",),
