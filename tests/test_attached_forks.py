@@ -592,6 +592,21 @@ def test_an_agent_is_given_what_a_fork_inherits(store: Store) -> None:
         asyncio.run(store.claude().load(key))
 
 
+def test_what_a_fork_that_came_back_alone_goes_on_from_is_not_freed(store: Store) -> None:
+    parent, _ = spoken_in(store)
+    child = parent.fork(kind="attached")
+    first, second = store.delete(child), store.delete(parent)
+    store.undo(first.id)
+    for is_dry in (True, False):
+        freed = store.operation_log.free(days=0, is_dry=is_dry)
+        assert (freed.freed_bytes, freed.kept_bytes, freed.operations) == (0, second.size_bytes, [])
+        assert [child.id in problem.reason for problem in freed.failed] == [True]
+    store.undo(second.id)
+    assert texts(again(store, child)) == ["q1", "a1", "q2", "a2"]
+    store.delete(parent, child)
+    assert store.operation_log.free(days=0).failed == []
+
+
 # Several processes, and crashes.
 
 

@@ -104,6 +104,9 @@ class Truncate:
             return Aside()
         raise _in_the_way(plan, "is appended to without a pause", "try again when the others are done")
 
+    def must_be_needless(self, engine: Engine, operation: Operation) -> None:
+        """Nothing is kept that anybody could need."""
+
     def free(self, engine: Engine, operation: Operation) -> Aside:  # noqa: ARG002 - Nothing was taken away.
         return Aside()
 
