@@ -284,6 +284,38 @@ def test_an_unknown_kind_is_refused_by_name(store: Store) -> None:
     assert "attached" in caught.value.hint
 
 
+class _Registered:
+    """A kind of fork as another package registers it."""
+
+    def __init__(self, found: object) -> None:
+        self.value, self.dist, self._found = "package:Kind", None, found
+
+    def load(self) -> object:
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+
+def test_another_package_adds_kinds_of_forks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Twice:
+        def make(self, parent: Session, wanted: Wanted) -> clew.Forked:
+            return clew.Forked(parent.key, parent.key, "twice", wanted.title, 2)
+
+    there = {"twice": _Registered(Twice), "lost": _Registered(ImportError("gone")), "none": _Registered(7)}
+    monkeypatch.setattr("clew.forks.kind.entry_points_of", lambda _: there)
+    parent, _ = spoken_in(store)
+    assert parent.fork(kind="twice", title="a title").forked == clew.Forked(
+        parent.key, parent.key, "twice", "a title", 2
+    )
+    for name in ("lost", "none"):
+        with pytest.raises(UsageError, match="the kind of fork package:Kind") as caught:
+            parent.fork(kind=name)
+        assert "uninstall" in caught.value.hint
+    with pytest.raises(UsageError, match="there is no kind of fork") as caught:
+        parent.fork(kind="other")
+    assert "twice" in caught.value.hint
+
+
 def test_an_unknown_point_makes_no_fork(store: Store) -> None:
     parent, _ = spoken_in(store)
     for point in ("0000abcd-0000-4000-8000-000000000000", "turn:9", "msg:none"):
