@@ -19,7 +19,7 @@ import pytest
 import clew
 from clew import ClewError, Conflict, DamagedData, NotFound, Session, StorageError, Store, UsageError
 from clew.adapters.claude_agent_sdk import ClaudeSessionStore
-from clew.engines.contract import Entry, LogKey
+from clew.engines.contract import BlobKey, Entry, LogKey
 from clew.engines.memory import MemoryEngine
 from clew.engines.sqlite import SqliteEngine
 from clew.engines.wrap.faulty import Fault, Faulty, When
@@ -637,6 +637,25 @@ def test_what_a_fork_that_came_back_alone_goes_on_from_is_not_freed(store: Store
     assert texts(again(store, child)) == ["q1", "a1", "q2", "a2"]
     store.delete(parent, child)
     assert store.operation_log.free(days=0).failed == []
+
+
+def test_a_copy_of_a_fork_has_subagents_and_blobs_of_it_and_of_its_ancestors(store: Store) -> None:
+    parent, _ = spoken_in(store)
+    child = parent.fork(kind="attached")
+    for session, name in ((parent, "a1"), (child, "a2")):
+        session.append_subagent(name, [user("look")], meta={"agentType": name})
+        for kind, blob in (("tool result", f"tool-results/{name}.txt"), ("custom title", "custom-title.json")):
+            store.engine.put(BlobKey(parent.project, session.id, kind, blob), [name.encode()])
+    copy = child.fork()
+    assert copy.forked is not None
+    assert (copy.forked.agents, copy.forked.blobs) == (2, 5)
+    assert [agent.id for agent in copy.agents()] == ["agent-a1", "agent-a2"]
+    assert {record.session_id for agent in copy.agents() for record in agent.records()} == {copy.id}
+    held = {blob.key.name: b"".join(store.engine.open(blob.key)) for blob in copy.blobs() if blob.key.kind != "meta"}
+    assert held == {"tool-results/a1.txt": b"a1", "tool-results/a2.txt": b"a2", "custom-title.json": b"a2"}
+    named = child.fork(title="another")
+    assert [blob.key.name for blob in named.blobs() if blob.key.kind == "custom title"] == []
+    assert copy.messages() == child.messages() == named.messages()
 
 
 # Several processes, and crashes.
