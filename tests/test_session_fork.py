@@ -260,16 +260,6 @@ def test_a_parent_that_is_replaced_meanwhile_gives_no_fork(tmp_path: Path, monke
     assert [stat.key.session for stat in engine.list()] == [ONE]
 
 
-@pytest.mark.parametrize("kind", ["copy", "attached", "detached"])
-@pytest.mark.parametrize("title", ["two\nlines", "\x1b[2Jclear", "x" * 201, "\ud800"])
-def test_a_title_that_could_not_be_set_makes_no_fork(tmp_path: Path, kind: str, title: str) -> None:
-    engine = ENGINES["memory"](tmp_path)
-    fill(engine, 1)
-    with pytest.raises(UsageError, match="the title"):
-        Store(engine, clock=ticking()).session_on(engine, KEY).fork(kind=kind, title=title)
-    assert [stat.key.session for stat in engine.list()] == [ONE]
-
-
 # Crashes.
 
 
