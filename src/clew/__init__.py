@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from clew.records.record import Malformed, Record
     from clew.resume.answers import Resolved
     from clew.resume.choosing import Choice
-    from clew.session import Session, SessionInfo, Transcript
+    from clew.session import Session
+    from clew.session_info import SessionInfo, Transcript
     from clew.session_writer import Written
     from clew.store import Store
     from clew.transcript.chain import Chain
@@ -105,7 +106,8 @@ _HOMES = {
     "clew.loading": ("ClientIndex", "IndexBuilder", "Loaded", "Maps"),
     "clew.resume.answers": ("Resolved",),
     "clew.resume.choosing": ("Choice",),
-    "clew.session": ("Session", "SessionInfo", "Transcript"),
+    "clew.session": ("Session",),
+    "clew.session_info": ("SessionInfo", "Transcript"),
     "clew.marks": ("Marked",),
     "clew.session_writer": ("Written",),
     "clew.store": ("Store",),
