@@ -19,14 +19,14 @@ import pytest
 import clew
 from clew import ClewError, Conflict, DamagedData, NotFound, Session, StorageError, Store, UsageError
 from clew.adapters.claude_agent_sdk import ClaudeSessionStore
-from clew.engines.contract import Entry, LogKey
+from clew.engines.contract import BlobKey, Entry, LogKey
 from clew.engines.memory import MemoryEngine
 from clew.engines.sqlite import SqliteEngine
 from clew.engines.wrap.faulty import Fault, Faulty, When
 from clew.forks.kind import Wanted
 from clew.forks.materialised import copied
 from clew.forks.table import FORK_KINDS
-from clew.lineage import ANCESTORS_MAX, children_of
+from clew.lineage import ANCESTORS_MAX, LOOK_BYTES, children_of
 from clew.testing.forks import forked, in_processes
 from stores import ENGINES, store_on, ticking
 
@@ -284,6 +284,38 @@ def test_an_unknown_kind_is_refused_by_name(store: Store) -> None:
     assert "attached" in caught.value.hint
 
 
+class _Registered:
+    """A kind of fork as another package registers it."""
+
+    def __init__(self, found: object) -> None:
+        self.value, self.dist, self._found = "package:Kind", None, found
+
+    def load(self) -> object:
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+
+def test_another_package_adds_kinds_of_forks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Twice:
+        def make(self, parent: Session, wanted: Wanted) -> clew.Forked:
+            return clew.Forked(parent.key, parent.key, "twice", wanted.title, 2)
+
+    there = {"twice": _Registered(Twice), "lost": _Registered(ImportError("gone")), "none": _Registered(7)}
+    monkeypatch.setattr("clew.forks.kind.entry_points_of", lambda _: there)
+    parent, _ = spoken_in(store)
+    assert parent.fork(kind="twice", title="a title").forked == clew.Forked(
+        parent.key, parent.key, "twice", "a title", 2
+    )
+    for name in ("lost", "none"):
+        with pytest.raises(UsageError, match="the kind of fork package:Kind") as caught:
+            parent.fork(kind=name)
+        assert "uninstall" in caught.value.hint
+    with pytest.raises(UsageError, match="there is no kind of fork") as caught:
+        parent.fork(kind="other")
+    assert "twice" in caught.value.hint
+
+
 def test_an_unknown_point_makes_no_fork(store: Store) -> None:
     parent, _ = spoken_in(store)
     for point in ("0000abcd-0000-4000-8000-000000000000", "turn:9", "msg:none"):
@@ -384,6 +416,37 @@ def test_a_first_row_that_says_what_cannot_be_is_damaged(store: Store, what: str
         assert caught.value.hint
     assert len(list(store.sessions())) == 2
     assert any(key.session in problem.path for problem in store.problems)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda row: b" " * LOOK_BYTES + row,
+        lambda row: row.replace(b'"clew-fork"', rb'"clew\u002dfork"'),
+        lambda row: b'{"pad":"' + b"x" * LOOK_BYTES + b'",' + row[1:],
+    ],
+    ids=["behind blanks", "with an escape", "behind another field"],
+)
+def test_a_first_row_that_is_no_fork_to_those_who_delete_is_none_to_readers(
+    store: Store, written: Callable[[bytes], bytes]
+) -> None:
+    parent, _ = spoken_in(store)
+    row = next(parent.fork(kind="attached").lines()).data.rstrip(b"\n")
+    key = LogKey(parent.project, "0000000a-0000-4000-8000-00000000000b")
+    store.engine.append(key, [Entry(written(row))])
+    session = store.session(key.session)
+    assert (session.fork_point, session.messages(), len(list(session.records()))) == (None, [], 1)
+
+
+def test_on_files_of_the_client_nothing_is_inherited_whatever_a_row_says(tmp_path: Path) -> None:
+    made, _ = spoken_in(store_on(ENGINES["memory"](tmp_path)))
+    row = next(made.fork(kind="attached").lines()).data.rstrip(b"\n")
+    store = store_on(ENGINES["files"](tmp_path))
+    parent = store.session_on(store.engine, made.key)
+    store.engine.append(parent.key, [Entry(line.data.rstrip(b"\n")) for line in made.lines()])
+    store.engine.append(LogKey(made.project, "0000000a-0000-4000-8000-00000000000b"), [Entry(row)])
+    session = store.session("0000000a-0000-4000-8000-00000000000b")
+    assert (len(parent.messages()), session.fork_point, session.messages()) == (4, None, [])
 
 
 def test_two_forks_that_name_each_other_end(store: Store) -> None:
@@ -559,6 +622,40 @@ def test_an_agent_is_given_what_a_fork_inherits(store: Store) -> None:
     store.engine.delete(parent.key)
     with pytest.raises(DamagedData, match=parent.id):
         asyncio.run(store.claude().load(key))
+
+
+def test_what_a_fork_that_came_back_alone_goes_on_from_is_not_freed(store: Store) -> None:
+    parent, _ = spoken_in(store)
+    child = parent.fork(kind="attached")
+    first, second = store.delete(child), store.delete(parent)
+    store.undo(first.id)
+    for is_dry in (True, False):
+        freed = store.operation_log.free(days=0, is_dry=is_dry)
+        assert (freed.freed_bytes, freed.kept_bytes, freed.operations) == (0, second.size_bytes, [])
+        assert [child.id in problem.reason for problem in freed.failed] == [True]
+    store.undo(second.id)
+    assert texts(again(store, child)) == ["q1", "a1", "q2", "a2"]
+    store.delete(parent, child)
+    assert store.operation_log.free(days=0).failed == []
+
+
+def test_a_copy_of_a_fork_has_subagents_and_blobs_of_it_and_of_its_ancestors(store: Store) -> None:
+    parent, _ = spoken_in(store)
+    child = parent.fork(kind="attached")
+    for session, name in ((parent, "a1"), (child, "a2")):
+        session.append_subagent(name, [user("look")], meta={"agentType": name})
+        for kind, blob in (("tool result", f"tool-results/{name}.txt"), ("custom title", "custom-title.json")):
+            store.engine.put(BlobKey(parent.project, session.id, kind, blob), [name.encode()])
+    copy = child.fork()
+    assert copy.forked is not None
+    assert (copy.forked.agents, copy.forked.blobs) == (2, 5)
+    assert [agent.id for agent in copy.agents()] == ["agent-a1", "agent-a2"]
+    assert {record.session_id for agent in copy.agents() for record in agent.records()} == {copy.id}
+    held = {blob.key.name: b"".join(store.engine.open(blob.key)) for blob in copy.blobs() if blob.key.kind != "meta"}
+    assert held == {"tool-results/a1.txt": b"a1", "tool-results/a2.txt": b"a2", "custom-title.json": b"a2"}
+    named = child.fork(title="another")
+    assert [blob.key.name for blob in named.blobs() if blob.key.kind == "custom title"] == []
+    assert copy.messages() == child.messages() == named.messages()
 
 
 # Several processes, and crashes.

@@ -10,7 +10,8 @@ import sys
 
 import clew
 
-NAMES_MAX = 40
+NAMES_MAX = 44
+"""What a method of Store or Session answers with has a name here; what it is made of need not have one."""
 HEAVY = ("asyncio", "click", "hypothesis", "rich", "sqlite3")
 """Each costs more to import than all of `import clew` may (50 ms)."""
 

@@ -6,9 +6,12 @@ Each process writes down what it was answered; afterwards the log is read row by
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -17,11 +20,11 @@ from uuid import uuid4
 
 import pytest
 
-from clew import ClewError, Record, Session, Store
+from clew import ClewError, Conflict, Record, Session, Store, UsageError
 from clew.defaults import open as open_store
 from clew.operations.operation import State
 from clew.operations.truncate import plan_of
-from clew.testing.forks import in_processes
+from clew.testing.forks import forked, in_processes
 from clew.transcript.head import find_head
 from clew.transcript.links import links_of
 from clew.transcript.tree import CHAIN_TYPES, Tree
@@ -267,3 +270,84 @@ def test_this_process_sees_what_the_others_did(tmp_path: Path) -> None:
         in_processes([partial(scene.worker, truncates, "one", 1)])
         session.refresh()
         assert session.head.uuid == scene.told()[0]["head"]
+
+
+def marks(store: Store, name: str, dice: random.Random) -> dict[str, Any]:
+    label = f"label-{dice.randrange(50)}"
+    store.session(name).label(label)
+    store.session(name).set(tag=f"tag {dice.random()}", archived=dice.random() < 0.5)
+    return {"did": "label", "label": label}
+
+
+def finishes(store: Store, *_: object) -> dict[str, Any]:
+    for operation in store.operation_log.unfinished():
+        store.operation_log.finish(operation.id)
+    return {"did": "finish"}
+
+
+def until_killed(scene: Scene, seed: str, acts: list[Act], begun: int) -> None:
+    """One act after the other. A byte goes into the pipe before each, so that the end comes at any moment of it."""
+    dice = random.Random(seed)
+    with scene.open() as store, (scene.folder / "told" / seed).open("w", buffering=1) as told:
+        while os.write(begun, b"."):
+            try:
+                told.write(json.dumps(dice.choice(acts)(store, scene.id, dice)) + "\n")
+            except ClewError as error:
+                if type(error).__name__ not in BUSY:
+                    raise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_processes_that_are_killed_lose_nothing_that_was_answered_and_block_nobody(tmp_path: Path, kind: str) -> None:
+    scene, dice = Scene(tmp_path, kind), random.Random(kind)
+    acts: list[Act] = [appends, appends, truncates, forks, undoes, marks, finishes]
+    if kind == "sqlite":
+        acts.append(lambda store, name, _: {"did": "attach", "session": store.session(name).fork(kind="attached").id})
+    for number in range(15):
+        pipes = [os.pipe() for _ in range(3)]
+        calls = [partial(until_killed, scene, f"{number} {at}", acts, pipe[1]) for at, pipe in enumerate(pipes)]
+        children = [forked(call) for call in calls]
+        for child, (reading, writing) in zip(children, pipes, strict=True):
+            os.close(writing)
+            for _ in range(dice.randrange(2, 12)):
+                assert os.read(reading, 1), "it failed, and said why above"
+            os.kill(child, signal.SIGKILL)
+            assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+            os.close(reading)
+    assert_usable(scene)
+
+
+def assert_usable(scene: Scene) -> None:
+    """All that was answered is there, what is unfinished has a way on, and the session takes whatever comes next."""
+    told = scene.told()
+    assert {"append", "truncate", "fork", "undo", "label"} <= {answer["did"] for answer in told}
+    with scene.open() as store:
+        for operation in store.operation_log.unfinished():
+            try:
+                store.operation_log.finish(operation.id)
+            except Conflict:
+                with suppress(Conflict, UsageError):
+                    store.undo(operation.id)
+        assert store.operation_log.unfinished() == []
+        assert store.operation_log.problems == []
+        session = store.session(scene.id)
+        uuids = Counter(row.uuid for row in session.records() if row.uuid)
+        assert set(uuids.values()) == {1}
+        assert {*scene.first, *(uuid for answer in told for uuid in answer.get("uuids", ()))} <= set(uuids)
+        assert {answer["label"] for answer in told if answer["did"] == "label"} <= set(session.info().labels)
+        assert {answer["operation"] for answer in told if answer["did"] == "truncate"} - {None} <= {
+            each.id for each in store.operations()
+        }
+        for answer in told:
+            if "session" in answer:
+                fork = store.session(answer["session"])
+                chain = fork.chain().records
+                assert fork.malformed == ()
+                assert {row.uuid for row in chain} <= set(uuids)
+                assert [row.parent_uuid for row in chain] == [None, *(row.uuid for row in chain[:-1])]
+        session.append_many(turn("at the end"))
+        assert session.truncate("turn:1").is_moved
+        assert session.fork().messages() == session.messages()
+        assert [info.id for info in store.sessions()]
+        assert store.problems == ()

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "clew"
 
 PARTS = (
-    "errors", "records", "transcript", "layouts", "engines", "lineage", "operations", "copying", "index",
+    "errors", "plugins", "records", "transcript", "layouts", "engines", "lineage", "operations", "copying", "index",
     "forks", "store", "resume", "checkpoints", "share", "manager", "adapters", "defaults",
 )  # fmt: skip
 """From the ground up: a part imports itself and what stands before it."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clew.engines.contract import LogKey, LogStat
     from clew.engines.files import FilesEngine
     from clew.errors import Ambiguous, Busy, ClewError, Conflict, DamagedData, NotFound, StorageError, UsageError
+    from clew.forks.kind import Forked
     from clew.layouts.keys import ClaudeKeys, DigestKeys, GitRootKeys
     from clew.loading import ClientIndex, IndexBuilder, Loaded, Maps
     from clew.marks import Marked
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from clew.records.codec import decode, decode_lines, encode
     from clew.records.line import Line
     from clew.records.record import Malformed, Record
+    from clew.resume.answers import Resolved
+    from clew.resume.choosing import Choice
     from clew.session import Session
     from clew.session_info import SessionInfo, Transcript
     from clew.session_writer import Written
@@ -44,6 +47,7 @@ __all__ = [
     "Ambiguous",
     "Busy",
     "Chain",
+    "Choice",
     "ClaudeKeys",
     "ClewError",
     "ClientIndex",
@@ -52,6 +56,7 @@ __all__ = [
     "DamagedData",
     "DigestKeys",
     "FilesEngine",
+    "Forked",
     "GitRootKeys",
     "Head",
     "IndexBuilder",
@@ -66,6 +71,7 @@ __all__ = [
     "NotFound",
     "Operation",
     "Record",
+    "Resolved",
     "Session",
     "SessionInfo",
     "State",
@@ -91,12 +97,15 @@ _HOMES = {
     "clew.errors": (
         "Ambiguous", "Busy", "ClewError", "Conflict", "DamagedData", "NotFound", "StorageError", "UsageError",
     ),
+    "clew.forks.kind": ("Forked",),
     "clew.layouts.keys": ("ClaudeKeys", "DigestKeys", "GitRootKeys"),
     "clew.operations.operation": ("Operation",),
     "clew.records.codec": ("decode", "decode_lines", "encode"),
     "clew.records.line": ("Line",),
     "clew.records.record": ("Malformed", "Record"),
     "clew.loading": ("ClientIndex", "IndexBuilder", "Loaded", "Maps"),
+    "clew.resume.answers": ("Resolved",),
+    "clew.resume.choosing": ("Choice",),
     "clew.session": ("Session",),
     "clew.session_info": ("SessionInfo", "Transcript"),
     "clew.marks": ("Marked",),

@@ -30,7 +30,9 @@ ANCESTORS_MAX = 1_000
 """A fork is no further from its root than this. Its first row has some 250 bytes for each of them."""
 TRIES_MAX = 100
 LOOK_BYTES = 256
-"""So far into a log its first bytes are looked at for the type of a fork; the row itself may be as long as it likes."""
+"""So far into a log its first bytes are looked at for the type of a fork; the row itself may be as long as it likes. A
+row that says its type later, or writes it with escapes, is none: whoever deletes a parent would not see that child.
+"""
 
 
 class Ancestor(msgspec.Struct, frozen=True):
@@ -88,13 +90,15 @@ def fork_row(kind: str, parent: LogKey, child: LogKey, point: ForkPoint, timesta
     return compact({**row, "sessionId": child.session})
 
 
-def fork_point_in(record: Record, key: LogKey, where: str) -> ForkPoint | None:
-    """What the first row of a log says, or None where it is not that of an attached fork.
+def fork_point_in(engine: Engine, key: LogKey, record: Record) -> ForkPoint | None:
+    """What the first row of a log says, or None where it is not that of an attached fork: nor can a subagent be one,
+    or a file that the client reads, which knows nothing of ancestors.
 
     Raises `DamagedData` for one that says what cannot be: another project, itself as its ancestor, one twice, too many.
     """
-    if record.type != FORK_TYPE:
+    if record.type != FORK_TYPE or not _may_have_forks(engine, key) or not _may_be_fork(record.raw):
         return None
+    where = engine.where(key)
     body = body_of(record.raw)
     if body.get("kind") != ATTACHED and "lineage" not in body:
         return None
@@ -120,18 +124,27 @@ def fork_point_in(record: Record, key: LogKey, where: str) -> ForkPoint | None:
 
 def fork_point_of(engine: Engine, key: LogKey) -> ForkPoint | None:
     """The same for a log that nobody reads otherwise: only its first line is. None also where there is no log."""
-    if engine.capabilities.is_clients or key.subpath:
+    if not _may_have_forks(engine, key):
         return None
     try:
         stat = engine.stat(key)
         size = 0 if stat is None else min(stat.size_bytes, LOOK_BYTES)
         first = b"".join(engine.read_range(key, position=0, size=size)) if size else b""
-        if FORK_TYPE.encode() not in first:
+        if not _may_be_fork(first):
             return None
         row = decode(next(engine.read(key, end=1)))
     except (NotFound, Conflict, StopIteration):
         return None
-    return fork_point_in(row, key, engine.where(key)) if isinstance(row, Record) else None
+    return fork_point_in(engine, key, row) if isinstance(row, Record) else None
+
+
+def _may_have_forks(engine: Engine, key: LogKey) -> bool:
+    return not engine.capabilities.is_clients and not key.subpath
+
+
+def _may_be_fork(first: bytes) -> bool:
+    """Whether a log that begins so can be a fork."""
+    return FORK_TYPE.encode() in first[:LOOK_BYTES]
 
 
 def inherited(engine: Engine, key: LogKey, point: ForkPoint) -> Iterator[Record]:

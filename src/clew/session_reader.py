@@ -56,10 +56,9 @@ def read(engine: Engine, stat: LogStat, fold: DigestFold | None = None) -> Loade
     if stat.revision:
         rows = decode_lines(engine.read(stat.key))
         first = next(rows, None)
-        if isinstance(first, Record) and not stat.key.subpath:
-            point = fork_point_in(first, stat.key, engine.where(stat.key))
-            if point is not None:
-                _inherit(loaded, engine, point)
+        point = fork_point_in(engine, stat.key, first) if isinstance(first, Record) else None
+        if point is not None:
+            _inherit(loaded, engine, point)
         if first is not None:
             _take(loaded, chain([first], rows))
     return loaded

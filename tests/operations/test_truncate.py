@@ -20,7 +20,7 @@ from clew.operations.truncate import plan_of
 from clew.testing.faults import Crash, Fault, FaultKind, FaultyFileSystem, replayable
 from contents import add_session
 from session_files import PROJECT, assistant, in_bytes, session_id, two_turns, user
-from stores import START, numbered, store_on
+from stores import ENGINES, START, numbered, store_on
 
 ONE = session_id(1)
 OLD, NEW = "1a4", "1a2"
@@ -161,6 +161,48 @@ def test_one_that_was_only_recorded_is_undone_also_when_the_conversation_went_on
     assert f"clew undo {name}" in error.value.hint
     assert store.undo(name).state is State.UNDONE
     assert log_of(store) == before
+
+
+def crashed_before_it_was_noted(store: Store) -> str:
+    """A truncation whose record stands in the log, and of which nobody noted that it is done. Gives its id."""
+    recorded = store.operation_log.find(truncate(store).operation or "")
+    store.operation_log._put(msgspec.structs.replace(recorded, state=State.BEGUN))
+    return recorded.id
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_one_that_was_only_recorded_is_finished_where_another_moved_the_head_there_and_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    store = store_on(ENGINES[engine](tmp_path))
+    add_session(store.engine, 1)
+
+    def crash(*_: object, **__: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.engine, "append", crash)
+        with pytest.raises(SystemExit):
+            truncate(store)
+    (operation,) = store.operation_log.unfinished()
+    truncate(store)
+    store.session(ONE).append_many([{"role": "user", "content": "more"}, {"role": "assistant", "content": "yes"}])
+    lines = list(store.session(ONE).lines())
+    with pytest.raises(Conflict, match="went on since"):
+        store.undo(operation.id)
+    assert store.operation_log.finish(operation.id).state is State.DONE
+    assert store.operation_log.unfinished() == []
+    assert list(store.session(ONE).lines()) == lines
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_one_whose_session_was_deleted_meanwhile_is_finished(store: Store, *, is_moved: bool) -> None:
+    name = crashed_before_it_was_noted(store) if is_moved else begun(store)
+    deleted = store.delete(ONE)
+    assert store.operation_log.finish(name).state is State.DONE
+    store.undo(deleted.id)
+    assert store.undo(name).state is State.UNDONE
+    assert head(store) == OLD
 
 
 def test_undo_of_a_log_with_a_torn_end_finds_the_record_all_the_same(tmp_path: Path) -> None:

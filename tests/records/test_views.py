@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from clew.errors import UsageError
+from clew.plugins import entry_points_of
 from clew.records import attachment, bookkeeping, file_history, heads, links, messages, system, titles, views
 from clew.records.table import NOT_IN_TABLE, VIEWS
 from clew.records.views import Envelope, JsonValue, Opaque, Unknown, View, view_class, view_of
@@ -366,7 +367,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "[clew.records]\nweather = outside_views:Weather\ntag = outside_views:Stolen\n"
         "lost = outside_views:Nothing\nnone = builtins:int\n"
     )
-    caches = (views._outside, views._theirs)
+    caches = (entry_points_of, views._theirs)
     monkeypatch.syspath_prepend(tmp_path)
     for cached in caches:
         cached.cache_clear()
@@ -400,6 +401,6 @@ def test_an_outside_view_that_cannot_be_used_is_named_with_its_package(kind: str
 @pytest.mark.usefixtures("outside")
 def test_outside_packages_are_loaded_only_when_their_type_is_read() -> None:
     view({"type": "tag", "tag": "x"})
-    assert views._outside.cache_info().currsize == 0
+    assert entry_points_of.cache_info().currsize == 0
     view({"type": "nobody-knows"})
     assert "outside_views" not in sys.modules

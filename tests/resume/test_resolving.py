@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import clew
-from clew import Ambiguous, ClewError, NotFound, Session, Store, UsageError
-from clew.resume import plugins
+from clew import Ambiguous, ClewError, NotFound, Session, Store, UsageError, plugins
 from clew.resume.answers import Candidate, Resolved
 from clew.resume.look import Look
 from clew.resume.resolvers.table import ENTRY_POINTS, RESOLVERS

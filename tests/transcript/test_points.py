@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import Ambiguous, NotFound, UsageError
+from clew.plugins import entry_points_of
 from clew.records.codec import decode_lines
 from clew.records.record import Record, records_in
 from clew.testing.corpus import SessionDraft, lines_of
@@ -341,9 +342,12 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "none = builtins:int\nlost = outside_points:Nothing\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    points._theirs.cache_clear()
+    caches = (entry_points_of, points._theirs)
+    for cached in caches:
+        cached.cache_clear()
     yield
-    points._theirs.cache_clear()
+    for cached in caches:
+        cached.cache_clear()
     sys.modules.pop("outside_points", None)
 
 

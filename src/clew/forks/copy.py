@@ -18,10 +18,11 @@ from typing import NamedTuple
 from clew.engines.contract import BlobKey, Engine, LogKey
 from clew.engines.filesystem import shown_path
 from clew.errors import UsageError
+from clew.forks.belongings import blob_in, put_agents
 from clew.forks.kind import Forked, Parent, Wanted
 from clew.forks.materialised import copied
-from clew.forks.rows import Ahead, Rewriter, log_rewritten, name_of, rows_of
-from clew.layouts.claude import Kind, is_flat
+from clew.forks.rows import Ahead, Rewriter, name_of, rows_of
+from clew.layouts.claude import Kind
 from clew.lineage import fork_point_of
 from clew.records.codec import decode, decode_lines
 from clew.records.compact import compact
@@ -98,7 +99,7 @@ class _Making:
             plan, carried, left_out, malformed = self._look()
         states = self._states(carried, plan)
         self._put_blobs(states)
-        agents = self._put_agents()
+        agents = put_agents(self._engine, self._old, self._key, self._rewriter)
         self._engine.extend(self._key, self._main(carried, plan, states), start=0)
         return Forked(
             key=self._key, parent=self._old, kind="copy", at=plan.leaf, records=self._lines, agents=agents,
@@ -211,12 +212,11 @@ class _Making:
             kind, name = blob.key.kind, blob.key.name
             if kind == Kind.BACKUP.value and name not in backups:
                 continue
-            if kind == Kind.META.value and "/" not in name:
-                name = f"subagents/{name}"
-            elif kind == Kind.CUSTOM_TITLE.value and self._wanted.title is not None:
+            if kind == Kind.CUSTOM_TITLE.value and self._wanted.title is not None:
                 continue
-            if kind in _CARRIED_BLOBS:
-                self._engine.link(blob.key, BlobKey(self._key.project, self._key.session, kind, name))
+            own = blob_in(blob.key, self._key)
+            if own is not None:
+                self._engine.link(blob.key, own)
                 self._blobs += 1
         if self._wanted.title is not None and self._engine.capabilities.is_clients:
             # The client keeps a note of the title beside the row.
@@ -224,25 +224,7 @@ class _Making:
             self._engine.put(key, [compact({"customTitle": self._wanted.title})])
             self._blobs += 1
 
-    def _put_agents(self) -> int:
-        """The logs of subagents and workflows. Those beside the session, where older clients put them, go into its
-        folder, since that place belongs to all sessions of the project.
-        """
-        agents = 0
-        for stat in list(self._engine.list_sub(self._old)):
-            subpath = f"subagents/{stat.key.subpath}" if is_flat(stat.key.subpath) else stat.key.subpath
-            key = LogKey(self._key.project, self._key.session, subpath)
-            left = self._engine.stat(key)
-            if left is not None:
-                self._engine.delete(key)
-            self._engine.extend(key, log_rewritten(self._engine, stat.key, self._rewriter), start=0, make=True)
-            agents += 1
-        return agents
 
-
-_CARRIED_BLOBS = frozenset(
-    kind.value for kind in (Kind.BACKUP, Kind.TOOL_RESULT, Kind.META, Kind.CUSTOM_TITLE, Kind.SIDECAR)
-)
 _TITLE_NAME = "custom-title.json"
 
 

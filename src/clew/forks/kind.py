@@ -15,6 +15,7 @@ from clew.engines.filesystem import shown_path
 from clew.errors import Conflict, NotFound, UsageError
 from clew.forks.table import FORK_KINDS
 from clew.layouts.claude import is_session_id
+from clew.plugins import entry_points_of, loaded, unusable
 from clew.transcript.chain import Chain
 from clew.transcript.head import Head
 from clew.transcript.points import Point
@@ -106,15 +107,15 @@ def _ours(where: str) -> ForkKind:
 
 
 def _theirs(name: str) -> ForkKind:
-    from importlib.metadata import entry_points  # Only a name that we do not know needs it, and it is slow.
-
-    for point in entry_points(group=ENTRY_POINTS, name=name):
-        try:
-            return cast(ForkKind, point.load()())
-        except (ImportError, AttributeError, SyntaxError, TypeError) as error:
-            hint = f"pip uninstall {point.dist.name}" if point.dist else "uninstall the package that registers it"
-            raise UsageError(f"the kind of fork {point.value} does not load: {error}", hint=hint) from error
-    raise UsageError(f"there is no kind of fork {name!a:.40}", hint=f"there are {', '.join(FORK_KINDS)}")
+    there = entry_points_of(ENTRY_POINTS)
+    if name not in there:
+        names = ", ".join([*FORK_KINDS, *there])
+        raise UsageError(f"there is no kind of fork {name!a:.40}", hint=f"there are {names}")
+    what = f"the kind of fork {there[name].value}"
+    found = loaded(there[name], what)
+    if not isinstance(found, type):
+        raise unusable(there[name], f"{what} is no class")
+    return cast(ForkKind, found())
 
 
 def must_be_free(engine: Engine, session: str) -> None:

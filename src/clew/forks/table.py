@@ -8,5 +8,5 @@ FORK_KINDS: dict[str, str] = {
     "detached": "clew.forks.detached:Detached",
 }
 
-NOT_IN_TABLE = ("beginning", "kind", "materialised", "places", "rows")
+NOT_IN_TABLE = ("beginning", "belongings", "kind", "materialised", "places", "rows")
 """What the kinds are made of."""

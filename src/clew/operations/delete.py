@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -142,6 +143,16 @@ class Delete:
                 hint="see what is there: clew ls --all",
             )
         return told
+
+    def must_be_needless(self, engine: Engine, operation: Operation) -> None:
+        """An attached fork that was deleted before its parent, and brought back alone, has its beginning in here."""
+        with suppress(DamagedData):
+            gone = [each.key for each in plan_of(operation).sessions if engine.stat(each.key) is None]
+            for child in children_of(engine, gone):
+                raise Conflict(
+                    f"the attached fork {child.session} goes on from what the operation {operation.id} took away",
+                    hint=f"bring that back: clew undo {operation.id}; or delete the fork: clew delete {child.session}",
+                )
 
     def free(self, engine: Engine, operation: Operation) -> Aside:
         return engine.free_aside(operation.id)

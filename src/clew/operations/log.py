@@ -179,7 +179,8 @@ class Operations:
     def free(self, *, days: float = TRASH_DAYS, is_dry: bool = False) -> Freed:
         """Removes for good what was taken away longer ago than so many days, and what an earlier call began to remove.
 
-        What is unfinished otherwise is kept, and so is what has no readable time. Says first what would be freed.
+        What is unfinished otherwise is kept, and so are what has no readable time and what something that is there
+        needs. With `is_dry` it only says what would be freed.
         """
         freed, kept, names, failed = 0, 0, [], []
         now = _moment(self._now())
@@ -192,10 +193,12 @@ class Operations:
                     if operation.state is not State.FREEING and not _is_older(operation, now, days):
                         kept += operation.size_bytes
                         continue
+                    if operation.state is not State.FREEING:
+                        _kind(operation).must_be_needless(self._engine, operation)
                     freed += operation.size_bytes if is_dry else self._free(operation)
                     names.append(operation.id)
             except ClewError as error:
-                # One that cannot be freed, as a link in its place, must not keep the others for good.
+                # One that cannot be freed, as a link in its place or one that is needed, must not keep the others.
                 failed.append(Problem(listed.id, error.message))
                 kept += listed.size_bytes
         return Freed(freed, kept, names, failed)

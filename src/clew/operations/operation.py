@@ -87,6 +87,10 @@ class Kind(Protocol):
         """Brings back what was there before. Raises `Conflict`, and changes nothing, where something is in the way."""
         ...
 
+    def must_be_needless(self, engine: Engine, operation: Operation) -> None:
+        """Raises `Conflict` where something that is there cannot be read without what is kept."""
+        ...
+
     def free(self, engine: Engine, operation: Operation) -> Aside:
         """Removes for good what was kept to undo it."""
         ...

@@ -6,6 +6,8 @@ means what it meant: rows that were said since would be cut off by it, so then i
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import msgspec
 from msgspec import UnsetType
 
@@ -80,8 +82,11 @@ class Truncate:
         try:
             engine.append(plan.key, [plan.record()], batch_id=batch, expect=plan.revision, keep_time=True)
         except Conflict as error:
-            error.hint = f"somebody was faster: clew undo {operation.id}, and truncate again"
-            raise
+            # After a crash the same record may be there by another truncation, with rows behind it, or the session may
+            # be gone. Undo is refused then, so without this there would be no way on.
+            if not _is_done(engine, plan):
+                error.hint = f"somebody was faster: clew undo {operation.id}, and truncate again"
+                raise
         return Aside()
 
     def undo(self, engine: Engine, operation: Operation) -> Aside:
@@ -99,11 +104,26 @@ class Truncate:
             return Aside()
         raise _in_the_way(plan, "is appended to without a pause", "try again when the others are done")
 
+    def must_be_needless(self, engine: Engine, operation: Operation) -> None:
+        """Nothing is kept that anybody could need."""
+
     def free(self, engine: Engine, operation: Operation) -> Aside:  # noqa: ARG002 - Nothing was taken away.
         return Aside()
 
     def title(self, operation: Operation) -> str:
         return plan_of(operation).title
+
+
+def _is_done(engine: Engine, plan: Plan) -> bool:
+    """Whether the record stands behind the log that was planned for, or there is no session any more."""
+    if engine.stat(plan.key) is None:
+        return True
+    ours = plan.record().data
+    try:
+        since = takewhile(lambda line: line.position >= plan.size_bytes, engine.read_back(plan.key))
+        return any(line.data.rstrip(b"\r\n") == ours for line in since)
+    except NotFound:
+        return True
 
 
 def _must_go_back(engine: Engine, stat: LogStat, plan: Plan) -> bool:

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, Union, cast, get_args, get
 import msgspec
 from msgspec.structs import FieldInfo, force_setattr
 
-from clew.errors import UsageError
+from clew.plugins import entry_points_of, loaded, unusable
 from clew.records.table import VIEWS
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 else:
     # msgspec follows no alias that names itself; its bare list and dict hold the same values.
@@ -136,7 +134,7 @@ def view_class(kind: str | None) -> type[View]:
     where = VIEWS.get(kind)
     if where is not None:
         return _ours(where)
-    return _theirs(kind) if kind in _outside() else Unknown
+    return _theirs(kind) if kind in entry_points_of(ENTRY_POINTS) else Unknown
 
 
 @cache
@@ -146,25 +144,16 @@ def _ours(where: str) -> type[View]:
 
 
 @cache
-def _outside() -> dict[str, EntryPoint]:
-    # Imported here because it costs more than all of this package, and only types we do not know need it.
-    from importlib.metadata import entry_points
-
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-
-
-@cache
 def _theirs(kind: str) -> type[View]:
-    point = _outside()[kind]
+    point = entry_points_of(ENTRY_POINTS)[kind]
     what = f"the view {point.value} for records of type {kind}"
-    hint = f"pip uninstall {point.dist.name}" if point.dist else "uninstall the package that registers it"
-    try:
-        found = point.load()
-        _decoder(found)
-    except (ImportError, AttributeError, TypeError, SyntaxError) as error:
-        raise UsageError(f"{what} does not load: {error}", hint=hint) from error
+    found = loaded(point, what)
     if not (isinstance(found, type) and issubclass(found, View)):
-        raise UsageError(f"{what} is no clew.records.views.View", hint=hint)
+        raise unusable(point, f"{what} is no clew.records.views.View")
+    try:
+        _decoder(found)
+    except TypeError as error:
+        raise unusable(point, f"{what} does not load: {error}") from error
     return found
 
 

@@ -16,10 +16,10 @@ import msgspec
 
 from clew.engines.contract import SORTS, LogStat, Order
 from clew.errors import ClewError, NotFound, UsageError
+from clew.plugins import entry_points_of, function_of
 from clew.records.codec import decode_lines
 from clew.records.record import Record, records_in
 from clew.resume.look import Look
-from clew.resume.plugins import entry_points_of, loaded
 from clew.resume.policies.table import ENTRY_POINTS, POLICIES
 from clew.session import Session
 from clew.transcript.tree import CHAIN_TYPES
@@ -144,7 +144,7 @@ def policy_of(name: str) -> Policy:
         module, _, function = POLICIES[name].partition(":")
         return cast(Policy, getattr(import_module(module), function))
     if name in entry_points_of(ENTRY_POINTS):
-        return cast(Policy, loaded(ENTRY_POINTS, name))
+        return cast(Policy, function_of(ENTRY_POINTS, name))
     names = [*POLICIES, *entry_points_of(ENTRY_POINTS)]
     raise UsageError(f"there is no policy {name[:80]!a}", hint=f"choose from {', '.join(names)}", candidates=names)
 

@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TypeAlias, cast
 
 from clew.errors import Ambiguous, NotFound, UsageError
+from clew.plugins import entry_points_of, function_of
 from clew.resume.answers import Answer, Resolved, Unclear
 from clew.resume.look import Look, folded
-from clew.resume.plugins import entry_points_of, loaded
 from clew.resume.resolvers.table import ENTRY_POINTS, LAST, RESOLVERS
 from clew.session import Session
 
@@ -93,4 +93,4 @@ def _ours(place: str) -> Resolver:
 
 
 def _theirs(name: str) -> Resolver:
-    return cast(Resolver, loaded(ENTRY_POINTS, name))
+    return cast(Resolver, function_of(ENTRY_POINTS, name))

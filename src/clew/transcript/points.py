@@ -23,6 +23,7 @@ from typing import Self, cast
 import msgspec
 
 from clew.errors import UsageError
+from clew.plugins import entry_points_of, loaded, unusable
 from clew.records.record import Record
 from clew.transcript.chain import Chain, chain_to
 from clew.transcript.head import find_head
@@ -111,16 +112,11 @@ def _ours(where: str) -> type[Point]:
 @cache
 def _theirs(word: str) -> type[Point] | None:
     """The selector of another package. Raises `UsageError` for one that does not load, or is none."""
-    from importlib.metadata import entry_points  # Only a word that we do not know needs it, and it is slow.
-
-    for point in entry_points(group=ENTRY_POINTS, name=word):
-        what = f"the selector {point.value} for {word}:… points"
-        hint = f"pip uninstall {point.dist.name}" if point.dist else "uninstall the package that registers it"
-        try:
-            found = point.load()
-        except (ImportError, AttributeError, SyntaxError) as error:
-            raise UsageError(f"{what} does not load: {error}", hint=hint) from error
-        if not (isinstance(found, type) and issubclass(found, Point)):
-            raise UsageError(f"{what} is no clew.transcript.points.Point", hint=hint)
-        return found
-    return None
+    point = entry_points_of(ENTRY_POINTS).get(word)
+    if point is None:
+        return None
+    what = f"the selector {point.value} for {word}:… points"
+    found = loaded(point, what)
+    if not (isinstance(found, type) and issubclass(found, Point)):
+        raise unusable(point, f"{what} is no clew.transcript.points.Point")
+    return found
