@@ -170,7 +170,8 @@ def test_states_of_files_are_those_of_the_chain_with_later_touches_folded_in(eng
         *two_turns(), state("u3", {"b": backup(2)}), touched("u1", "a", 1), touched("u3", "c", 1),
         state("u3", {"b": backup(3)}, is_update=True), state("elsewhere", {"x": backup(9)}),
     )  # fmt: skip
-    fork = session(engine, raw=data).fork()
+    parent = session(engine, raw=data)
+    fork = parent.fork()
     states = [row for row in rows(fork) if row["type"] == "file-history-snapshot"]
     assert states == [
         {**state("u1", {"a": backup(1)}), "snapshot": {
@@ -178,6 +179,11 @@ def test_states_of_files_are_those_of_the_chain_with_later_touches_folded_in(eng
         }},
         state("u3", {"b": backup(3), "c": backup(1)}),
     ]  # fmt: skip
+    # As in the client's forks: with those of the prompts behind the point, but not on another branch.
+    assert [row for row in rows(parent.fork("a2")) if row["type"] == "file-history-snapshot"] == states
+    parent.append_many([{"role": "user", "content": "otherwise"}], parent="a2")
+    assert [row for row in rows(parent.fork("a4")) if row["type"] == "file-history-snapshot"] == states
+    assert [row for row in rows(parent.fork("a2")) if row["type"] == "file-history-snapshot"] == states[:1]
 
 
 def test_new_ids_are_new_everywhere_and_name_the_row_they_were(engine: Engine) -> None:
