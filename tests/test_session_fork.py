@@ -227,6 +227,20 @@ def test_odd_bytes_survive_and_lines_that_are_no_records_are_named(engine: Engin
     assert copied == [line for line in lines if line.startswith(b'{"parentUuid"')]
 
 
+@pytest.mark.parametrize("new_ids", [False, True], ids=["same ids", "new ids"])
+@pytest.mark.parametrize("first", ["user", "custom-title"])
+def test_a_mark_before_the_first_row_is_not_in_the_middle_of_the_fork(
+    engine: Engine, first: str, new_ids: bool
+) -> None:
+    title: Row = {"type": "custom-title", "customTitle": "Marked", "sessionId": ONE}
+    said = [row | {"sessionId": ONE} for row in two_turns()]
+    data = in_bytes(title, *said) if first == "custom-title" else in_bytes(*said, title)
+    fork = session(engine, raw=b"\xef\xbb\xbf" + data).fork(new_ids=new_ids)
+    raws = [record.raw for record in fork.records()]
+    assert len(raws) == 6
+    assert all(raw.startswith(b"{") for raw in raws), "the client reads no row behind a mark in the middle of a log"
+
+
 @pytest.mark.parametrize("name", ["memory", "sqlite"])
 def test_the_copy_of_an_attached_fork_has_what_it_inherits(name: str, tmp_path: Path) -> None:
     engine = ENGINES[name](tmp_path)

@@ -217,6 +217,17 @@ def test_a_fork_of_a_fork_that_was_gone_on_with(place: Place) -> None:
     place.agrees(session)
 
 
+def test_the_client_reads_the_first_row_of_a_fork_whose_parent_began_with_a_mark(place: Place) -> None:
+    session = place.create()
+    turns(session, ["one", "two"])
+    log = Path(session.where)
+    log.write_bytes(b"\xef\xbb\xbf" + log.read_bytes())
+    session = place.store.session(session.id)
+    place.agrees(session.fork())
+    place.agrees(session.fork(new_ids=True))
+    place.agrees(session)
+
+
 @pytest.mark.parametrize("new_ids", [False, True], ids=["same ids", "new ids"])
 def test_the_client_rewinds_files_on_a_fork(place: Place, new_ids: bool) -> None:
     session = place.create()

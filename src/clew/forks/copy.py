@@ -27,7 +27,7 @@ from clew.records.codec import decode, decode_lines
 from clew.records.compact import compact
 from clew.records.line import Line
 from clew.records.own import FORK_TYPE, NOTE_TYPE
-from clew.records.record import Malformed, Record
+from clew.records.record import BOM, Malformed, Record
 from clew.records.splice import Change, quoted, spliced
 from clew.records.views import JsonObject
 from clew.transcript.chain import Chain, chain_to
@@ -167,6 +167,7 @@ class _Making:
 
     def _line(self, row: bytes) -> bytes:
         self._lines += 1
+        row = row.removeprefix(BOM)
         return row if row.endswith(b"\n") else row + b"\n"
 
     def _fork_note(self, leaf: str) -> bytes:

@@ -12,7 +12,7 @@ from clew.engines.contract import Engine, LogKey
 from clew.errors import Conflict
 from clew.records.codec import decode
 from clew.records.line import Line
-from clew.records.record import Record
+from clew.records.record import BOM, Record
 from clew.records.splice import Change, quoted, spliced
 from clew.transcript.fork import ForkPlan
 from clew.transcript.ids import IdMap, id_changes
@@ -56,6 +56,8 @@ class Rewriter:
         return self.text(raw if raw.endswith(b"\n") else raw + b"\n", changes)
 
     def text(self, raw: bytes, changes: Sequence[Change]) -> bytes:
+        # The first row of the log may stand behind a mark, and is not the first one here: the client would lose it.
+        raw = raw.removeprefix(BOM)
         for old, new in self._paths:
             if old in raw:
                 raw = raw.replace(old, new)
@@ -72,7 +74,7 @@ class Rewriter:
             return None
         old = self.old.encode("utf-8", "surrogateescape")
         field = b'"sessionId":"%s"' % old
-        if run.count(old) != count or run.count(field) != count or not run.endswith(b"\n"):
+        if run.count(old) != count or run.count(field) != count or not run.endswith(b"\n") or run.startswith(BOM):
             return None
         return run.replace(field, b'"sessionId":' + self._session)
 
