@@ -59,7 +59,7 @@ def _holds(look: Look, stat: LogStat) -> bool:
 
 
 def _continued(contender: Contender) -> str | None:
-    """Whether the conversation goes on in another session of the project, one that is there and holds a conversation."""
+    """Whether the conversation goes on in another session of the project, one that is there."""
     start = max(0, contender.stat.size_bytes - WINDOW_BYTES)
     tail = b"".join(contender.piece(start, WINDOW_BYTES))
     at = tail.rfind(_CONTINUED)
