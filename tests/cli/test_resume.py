@@ -197,6 +197,21 @@ def test_in_a_terminal_it_asks_for_another_directory(
 
 
 @pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("rows", ["none", "without a directory", "of the place before it was moved"])
+def test_in_a_directory_of_its_project_a_session_is_gone_on_with_whatever_its_rows_name(
+    config_dir: Path, work: Path, rows: str
+) -> None:
+    """As by `claude --continue`, which asks no row where it is."""
+    cwd = {"none": None, "without a directory": None, "of the place before it was moved": "/moved/from"}[rows]
+    said = [] if rows == "none" else [{**row, "cwd": cwd} for row in turns(work)]
+    write(config_dir, 1, *said, project=project_folder(work))
+    code, told, err = started("continue", cwd=work)
+    assert (code, told["cwd"]) == (7, str(work)), err
+    assert started("resume", session_id(1), cwd=work)[1]["cwd"] == str(work)
+    assert started("resume", session_id(1))[0] == 4
+
+
+@pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("named", ["relative/dir", "ELSEWHERE", "/\x1b[2J"])
 def test_a_directory_that_is_not_the_projects_is_never_entered(config_dir: Path, tmp_path: Path, named: str) -> None:
     named = str(tmp_path) if named == "ELSEWHERE" else named

@@ -27,6 +27,7 @@ from clew.errors import ClewError, NotFound, StorageError, UsageError
 from clew.layouts.claude import is_session_id
 from clew.resume.look import Look
 from clew.session import Session
+from clew.store import Store
 
 CLIENT = "claude"
 CLIENT_VARIABLE = "CLEW_CLAUDE"
@@ -81,8 +82,15 @@ def place_of(session: Session, settings: Settings, wish: Wish) -> Place:
     store = settings.store()
     if session.engine.url != store.engine.url:
         return Place(os.path.abspath("."))
-    look = Look(store)
-    moved = next((digest.cwd for _, digest in look.digests(RELOCATED, [session.stat()])), None)
+    place = _named_by(session, store)
+    if place.directory is None and _is_here(session, store):
+        # Where the person stands is a directory of the project, too: that of an empty log, or one that was moved.
+        return Place(os.path.abspath("."))
+    return place
+
+
+def _named_by(session: Session, store: Store) -> Place:
+    moved = next((digest.cwd for _, digest in Look(store).digests(RELOCATED, [session.stat()])), None)
     named = moved or first_cwd(session.lines())
     if named is None:
         return Place(None, None, "its rows name no directory")
@@ -91,6 +99,13 @@ def place_of(session: Session, settings: Settings, wish: Wish) -> Place:
     if not os.path.isdir(named):
         return Place(None, named, f"its directory is gone: {named!a:.400}")
     return Place(named)
+
+
+def _is_here(session: Session, store: Store) -> bool:
+    try:
+        return session.project in store.own_projects(os.path.abspath("."))
+    except OSError:  # The directory that we stand in was removed.
+        return False
 
 
 def command_of(session: Session, settings: Settings, wish: Wish, *, uuid: str | None = None) -> list[str]:
