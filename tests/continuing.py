@@ -137,6 +137,28 @@ def one_that_goes_on_in_an_empty_one(of: Situation) -> None:
 
 
 @situation
+def one_that_goes_on_in_one_with_nothing_but_metadata(of: Situation) -> None:
+    of.older()
+    of.put(C, title("t"))
+    of.put(B, *turn("cont"), continued_in(C), at=10)
+
+
+@situation
+def one_that_goes_on_in_a_link(of: Situation) -> None:
+    of.older()
+    (of.folder / f"{C}.jsonl").symlink_to(of.put(C, *turn("linked"), folder=of.config / "elsewhere"))
+    of.put(B, *turn("cont"), continued_in(C), at=10)
+
+
+@situation
+def one_that_goes_on_in_a_subagents(of: Situation) -> None:
+    of.older()
+    of.put(C, *turn("side", isSidechain=True), at=-5)
+    of.put(B, *turn("cont"), continued_in(C), at=10)
+    of.taken = (A,)
+
+
+@situation
 def a_future_time(of: Situation) -> None:
     of.older()
     of.put(B, *turn("new"), at=10**9)

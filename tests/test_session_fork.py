@@ -170,7 +170,8 @@ def test_states_of_files_are_those_of_the_chain_with_later_touches_folded_in(eng
         *two_turns(), state("u3", {"b": backup(2)}), touched("u1", "a", 1), touched("u3", "c", 1),
         state("u3", {"b": backup(3)}, is_update=True), state("elsewhere", {"x": backup(9)}),
     )  # fmt: skip
-    fork = session(engine, raw=data).fork()
+    parent = session(engine, raw=data)
+    fork = parent.fork()
     states = [row for row in rows(fork) if row["type"] == "file-history-snapshot"]
     assert states == [
         {**state("u1", {"a": backup(1)}), "snapshot": {
@@ -178,6 +179,11 @@ def test_states_of_files_are_those_of_the_chain_with_later_touches_folded_in(eng
         }},
         state("u3", {"b": backup(3), "c": backup(1)}),
     ]  # fmt: skip
+    # As in the client's forks: with those of the prompts behind the point, but not on another branch.
+    assert [row for row in rows(parent.fork("a2")) if row["type"] == "file-history-snapshot"] == states
+    parent.append_many([{"role": "user", "content": "otherwise"}], parent="a2")
+    assert [row for row in rows(parent.fork("a4")) if row["type"] == "file-history-snapshot"] == states
+    assert [row for row in rows(parent.fork("a2")) if row["type"] == "file-history-snapshot"] == states[:1]
 
 
 def test_new_ids_are_new_everywhere_and_name_the_row_they_were(engine: Engine) -> None:
@@ -219,6 +225,20 @@ def test_odd_bytes_survive_and_lines_that_are_no_records_are_named(engine: Engin
     assert fork.forked.malformed == (5, 7, 8)
     copied = [record.raw.replace(fork.id.encode(), ONE.encode()).strip() for record in fork.records()][1:]
     assert copied == [line for line in lines if line.startswith(b'{"parentUuid"')]
+
+
+@pytest.mark.parametrize("new_ids", [False, True], ids=["same ids", "new ids"])
+@pytest.mark.parametrize("first", ["user", "custom-title"])
+def test_a_mark_before_the_first_row_is_not_in_the_middle_of_the_fork(
+    engine: Engine, first: str, new_ids: bool
+) -> None:
+    title: Row = {"type": "custom-title", "customTitle": "Marked", "sessionId": ONE}
+    said = [row | {"sessionId": ONE} for row in two_turns()]
+    data = in_bytes(title, *said) if first == "custom-title" else in_bytes(*said, title)
+    fork = session(engine, raw=b"\xef\xbb\xbf" + data).fork(new_ids=new_ids)
+    raws = [record.raw for record in fork.records()]
+    assert len(raws) == 6
+    assert all(raw.startswith(b"{") for raw in raws), "the client reads no row behind a mark in the middle of a log"
 
 
 @pytest.mark.parametrize("name", ["memory", "sqlite"])

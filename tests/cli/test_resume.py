@@ -122,6 +122,35 @@ def test_a_fork_at_a_point_is_ours_where_the_client_does_not_print(config_dir: P
     assert Path(clew.open(config_dir).session(id_).where).read_bytes() == before
 
 
+@pytest.mark.usefixtures("client")
+def test_a_point_on_another_branch_is_reached_though_the_client_would_refuse_it(config_dir: Path, work: Path) -> None:
+    other = user("else-prompt", "otherwise", "one-answer", 9) | {"cwd": str(work)}
+    id_ = put(config_dir, 1, work, other)
+    words = ("--at", "two-answer", "--", "-p", "go on")
+    _, told, _ = started("resume", id_, "--fork", "--id", NEW, *words)
+    assert told["words"] == ["--resume", NEW, "-p", "go on"]
+    assert clew.open(config_dir).session(NEW).head.uuid == "two-answer"
+    _, told, err = started("resume", id_, *words)
+    assert told["words"] == ["--resume", id_, "-p", "go on"]
+    assert "clew undo" in err
+    assert clew.open(config_dir).session(id_).head.uuid == "two-answer"
+
+
+def test_a_command_that_the_client_would_not_obey_is_told_with_what_to_do_first(
+    run: Run, config_dir: Path, work: Path
+) -> None:
+    id_ = put(config_dir, 1, work, user("else-prompt", "otherwise", "one-answer", 9))
+    for at, words, hint in (
+        ("one-answer", ("--", "-p", "x"), ""),
+        ("one-answer", (), f"clew resume {id_} --at one-answer"),
+        ("two-answer", ("--fork", "--", "-p", "x"), f"clew resume {id_} --at two-answer --fork"),
+    ):
+        done = run("resume", id_, "--json", "--at", at, *words)
+        assert "--resume-session-at" in json.loads(done.out)["command"]
+        assert hint in done.err
+        assert bool(done.err) == bool(hint)
+
+
 def test_a_dry_run_of_a_fork_at_a_point_prints_our_own_fork(run: Run, config_dir: Path, work: Path) -> None:
     id_ = put(config_dir, 1, work)
     lines = run("resume", id_, "--dry-run", "--at", "turn:1", "--fork", "--id", NEW).out.splitlines()
@@ -165,6 +194,21 @@ def test_in_a_terminal_it_asks_for_another_directory(
         terminal.type(typed)
         terminal.sees(f'"cwd": "{(tmp_path / where).resolve()}"')
         assert terminal.ends()[0] == 7
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("rows", ["none", "without a directory", "of the place before it was moved"])
+def test_in_a_directory_of_its_project_a_session_is_gone_on_with_whatever_its_rows_name(
+    config_dir: Path, work: Path, rows: str
+) -> None:
+    """As by `claude --continue`, which asks no row where it is."""
+    cwd = {"none": None, "without a directory": None, "of the place before it was moved": "/moved/from"}[rows]
+    said = [] if rows == "none" else [{**row, "cwd": cwd} for row in turns(work)]
+    write(config_dir, 1, *said, project=project_folder(work))
+    code, told, err = started("continue", cwd=work)
+    assert (code, told["cwd"]) == (7, str(work)), err
+    assert started("resume", session_id(1), cwd=work)[1]["cwd"] == str(work)
+    assert started("resume", session_id(1))[0] == 4
 
 
 @pytest.mark.usefixtures("client")

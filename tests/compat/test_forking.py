@@ -148,6 +148,33 @@ def test_a_fork_is_that_of_the_client_row_by_row(client: Path, tmp_path: Path) -
     assert states > 10
 
 
+def test_a_fork_at_an_earlier_row_is_that_of_the_client_too(client: Path, tmp_path: Path) -> None:
+    """Also with the states of files behind that row, which the client takes along and does not look at any more."""
+    found = [twin for twin in twins(tmp_path) if not twin.name.startswith((OPEN_CALL, "seed"))]
+    points = []
+    for twin in found:
+        ends = [message.uuids[-1] for message in twin.open().messages() if message.role == "assistant"]
+        points.append(ends[len(ends) // 2 - 1])
+    cases = [
+        twin.case(twin.session, "--resume-session-at", point, "--fork-session")
+        for twin, point in zip(found, points, strict=True)
+    ]
+    behind = 0
+    for twin, point, sent in zip(found, points, resume(client, cases, tmp_path), strict=True):
+        assert sent.exit_code == 0, (twin.name, sent.stderr)
+        (log,) = (name for name in sent.appended if name.endswith(".jsonl") and Path(name).stem != twin.session)
+        theirs = facts(until_probe((twin.config / log).read_bytes()))
+        fork = twin.open().fork(point)
+        ours = facts([dict(record.body()) for record in fork.records()])
+        # An open call at the end is answered first by the client.
+        count = len(ours["links"])
+        assert ours == {**theirs, "links": theirs["links"][:count], "said": theirs["said"][:count]}, twin.name
+        assert twin.linked(fork.id) == twin.linked(Path(log).stem), twin.name
+        prompts = {uuid for uuid, _ in ours["links"]}
+        behind += sum(state["messageId"] not in prompts for state in ours["states"])
+    assert behind > 5
+
+
 @pytest.mark.parametrize("how", ["same ids", "new ids", "at a point"])
 def test_the_client_goes_on_in_a_fork_and_forks_it_again(client: Path, tmp_path: Path, how: str) -> None:
     found = twins(tmp_path)
@@ -187,6 +214,17 @@ def test_a_fork_of_a_fork_that_was_gone_on_with(place: Place) -> None:
     fork.append_many([user("otherwise"), assistant("so be it")])
     place.agrees(fork)
     place.agrees(place.store.session(fork.id).fork(new_ids=True))
+    place.agrees(session)
+
+
+def test_the_client_reads_the_first_row_of_a_fork_whose_parent_began_with_a_mark(place: Place) -> None:
+    session = place.create()
+    turns(session, ["one", "two"])
+    log = Path(session.where)
+    log.write_bytes(b"\xef\xbb\xbf" + log.read_bytes())
+    session = place.store.session(session.id)
+    place.agrees(session.fork())
+    place.agrees(session.fork(new_ids=True))
     place.agrees(session)
 
 

@@ -2,7 +2,8 @@
 
 Measured on 2.1.327: it finds a session by its id from any directory, and notes the directory that it was started in
 with every row from then on. `--resume-session-at` it obeys with `--print` alone; without it the flag is passed over in
-silence, so the head is moved before it is started.
+silence. A row that is not of the conversation that it loads, as one of another branch, it refuses. In both cases the
+head is moved before it is started.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from clew.errors import ClewError, NotFound, StorageError, UsageError
 from clew.layouts.claude import is_session_id
 from clew.resume.look import Look
 from clew.session import Session
+from clew.store import Store
 
 CLIENT = "claude"
 CLIENT_VARIABLE = "CLEW_CLAUDE"
@@ -80,8 +82,15 @@ def place_of(session: Session, settings: Settings, wish: Wish) -> Place:
     store = settings.store()
     if session.engine.url != store.engine.url:
         return Place(os.path.abspath("."))
-    look = Look(store)
-    moved = next((digest.cwd for _, digest in look.digests(RELOCATED, [session.stat()])), None)
+    place = _named_by(session, store)
+    if place.directory is None and _is_here(session, store):
+        # Where the person stands is a directory of the project, too: that of an empty log, or one that was moved.
+        return Place(os.path.abspath("."))
+    return place
+
+
+def _named_by(session: Session, store: Store) -> Place:
+    moved = next((digest.cwd for _, digest in Look(store).digests(RELOCATED, [session.stat()])), None)
     named = moved or first_cwd(session.lines())
     if named is None:
         return Place(None, None, "its rows name no directory")
@@ -90,6 +99,13 @@ def place_of(session: Session, settings: Settings, wish: Wish) -> Place:
     if not os.path.isdir(named):
         return Place(None, named, f"its directory is gone: {named!a:.400}")
     return Place(named)
+
+
+def _is_here(session: Session, store: Store) -> bool:
+    try:
+        return session.project in store.own_projects(os.path.abspath("."))
+    except OSError:  # The directory that we stand in was removed.
+        return False
 
 
 def command_of(session: Session, settings: Settings, wish: Wish, *, uuid: str | None = None) -> list[str]:
@@ -131,6 +147,11 @@ def point_of(session: Session, wish: Wish) -> str | None:
     return uuid
 
 
+def obeys(session: Session, wish: Wish, uuid: str) -> bool:
+    """Whether the client goes on at this row by its own flag."""
+    return wish.prints and any(record.uuid == uuid for record in session.chain().records)
+
+
 def start(session: Session, settings: Settings, wish: Wish) -> NoReturn:
     """Starts the client in the place of this process."""
     _check(session)
@@ -142,7 +163,7 @@ def start(session: Session, settings: Settings, wish: Wish) -> NoReturn:
         raise NotFound(f"there is no program {CLIENT} on the PATH", hint=hint)
     if session.is_live and not wish.is_fork:
         warn(settings, f"{session.id} runs in another client already; each of them will have a head of its own")
-    if uuid is not None and not wish.prints:
+    if uuid is not None and not obeys(session, wish, uuid):
         session, wish = _moved(session, settings, wish, uuid)
         uuid = None
     # A PATH may have relative places, and we go to another directory first.
@@ -154,7 +175,7 @@ def rehearse(session: Session, settings: Settings, wish: Wish) -> None:
     _check(session)
     uuid = point_of(session, wish)
     lines = [f"cd {shlex.quote(_directory(session, settings, wish, may_ask=False))}"]
-    if uuid is not None and not wish.prints:
+    if uuid is not None and not obeys(session, wish, uuid):
         lines.append(f"clew {'fork' if wish.is_fork else 'truncate'}{settings.words} {session.id} --at {uuid}")
         if wish.is_fork:
             # The client forks only what it would resume, so clew forks, under an id that is known before.
@@ -253,11 +274,15 @@ def document(session: Session | None, settings: Settings, wish: Wish, **more: ob
     }  # fmt: skip
     if session is not None:
         place = place_of(session, settings, wish)
-        refused = why_not(session)
+        refused, uuid = why_not(session), point_of(session, wish)
         told |= {
             "session_id": session.id, "project": session.project, "path": session.where, "cwd": place.directory,
-            "command": None if refused else command_of(session, settings, wish, uuid=point_of(session, wish)),
+            "command": None if refused else command_of(session, settings, wish, uuid=uuid),
         }  # fmt: skip
+        if refused is None and uuid is not None and not obeys(session, wish, uuid):
+            flag = " --fork" if wish.is_fork else ""
+            way = f"clew resume{settings.words} {session.id} --at {uuid}{flag}"
+            warn(settings, f"Claude Code would not go on there by this command; this one does it: {way}")
         told["kind"] = "session" if session.engine.url == settings.store().engine.url else "file"
         why = refused.message if refused is not None else place.why
         if why:

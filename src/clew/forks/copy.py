@@ -28,7 +28,7 @@ from clew.records.codec import decode, decode_lines
 from clew.records.compact import compact
 from clew.records.line import Line
 from clew.records.own import FORK_TYPE, NOTE_TYPE
-from clew.records.record import Malformed, Record
+from clew.records.record import BOM, Malformed, Record
 from clew.records.slim import decode_slim
 from clew.records.splice import Change, quoted, spliced
 from clew.records.views import JsonObject
@@ -96,8 +96,8 @@ class _Making:
     def make(self) -> Forked:
         is_live = self._parent.is_live
         with _nothing_collected():
-            plan, carried, left_out, malformed = self._look()
-        states = self._states(carried, plan)
+            plan, carried, prompts, left_out, malformed = self._look()
+        states = self._states(carried, prompts)
         self._put_blobs(states)
         agents = put_agents(self._engine, self._old, self._key, self._rewriter)
         self._engine.extend(self._key, self._main(carried, plan, states), start=0)
@@ -107,34 +107,42 @@ class _Making:
             is_live=is_live, notes=(IS_LIVE,) if is_live else (),
         )  # fmt: skip
 
-    def _look(self) -> tuple[ForkPlan, Carried, int, tuple[int, ...]]:
-        """What to write, and what is left out. The tree of the whole log is let go of when it returns."""
+    def _look(self) -> tuple[ForkPlan, Carried, list[str], int, tuple[int, ...]]:
+        """What to write, the prompts whose files go along, and what is left out. The tree of the whole log is let go of
+        when it returns.
+        """
         at = self._wanted.at
         point = parse_point(at) if isinstance(at, str) else at
         tree, slimmer, carried, malformed = _read(self._engine, self._old, keeps_prompts=point is not None)
-        chain, leaf = self._chain(tree, point)
+        chain, leaf, prompts = self._chain(tree, point, carried)
         plan = fork_plan(chain, leaf)
         ordinals, left_out = tree.ordinals, len(tree.records) - len(plan.rows)
         del tree, chain
         slimmer.place(ordinals, plan.rows)
-        return plan, carried, left_out, malformed
+        return plan, carried, prompts, left_out, malformed
 
-    def _chain(self, tree: Tree, point: Point | None) -> tuple[Chain, str]:
-        """The rows to take, and the row that the fork goes on from. Raises `UsageError` where nothing is there."""
+    def _chain(self, tree: Tree, point: Point | None, carried: Carried) -> tuple[Chain, str, list[str]]:
+        """The rows to take, the row that the fork goes on from, and the prompts that have a state of files. Raises
+        `UsageError` where nothing is there.
+        """
         links = links_of(tree)
+        head = find_head(tree, links)
+        whole = chain = chain_to(tree, head.uuid, links)
+        leaf = head.uuid
         if point is not None:
-            chain = chain_at(tree, links, point)
+            chain = chain_at(tree, links, point, whole)
             leaf = chain.records[-1].uuid if chain.records else None
-        else:
-            head = find_head(tree, links)
-            chain, leaf = chain_to(tree, head.uuid, links), head.uuid
-            if not chain.records:
-                where = shown_path(self._parent.where)
-                raise UsageError(
-                    f"{where} holds no conversation to go on from: {head.why}",
-                    hint="`clew tree SESSION` shows its branches; name a row of one with --at",
-                )
-        return chain, leaf or ""
+        elif not chain.records:
+            where = shown_path(self._parent.where)
+            raise UsageError(
+                f"{where} holds no conversation to go on from: {head.why}",
+                hint="`clew tree SESSION` shows its branches; name a row of one with --at",
+            )
+        # A fork of the client at an earlier row has the states behind it, too.
+        is_cut = any(record.uuid == leaf for record in whole.records)
+        stated = carried.snapshots.keys() | carried.deltas.keys()
+        prompts = [uuid for record in (whole if is_cut else chain).records if (uuid := record.uuid or "") in stated]
+        return chain, leaf or "", prompts
 
     # The main log.
 
@@ -160,6 +168,7 @@ class _Making:
 
     def _line(self, row: bytes) -> bytes:
         self._lines += 1
+        row = row.removeprefix(BOM)
         return row if row.endswith(b"\n") else row + b"\n"
 
     def _fork_note(self, leaf: str) -> bytes:
@@ -188,15 +197,12 @@ class _Making:
 
     # What belongs to it.
 
-    def _states(self, carried: Carried, plan: ForkPlan) -> list[_State]:
-        """The states of files at the prompts of the chain, in its order, each in one row."""
+    def _states(self, carried: Carried, prompts: list[str]) -> list[_State]:
+        """The states of files at these prompts, each in one row."""
         states = []
         ahead = Ahead(self._engine, self._old)
-        for record in plan.rows:
-            prompt = record.uuid or ""
+        for prompt in prompts:
             snapshot, deltas = carried.snapshots.get(prompt), carried.deltas.get(prompt, ())
-            if snapshot is None and not deltas:
-                continue
             first = None if snapshot is None else ahead.row(snapshot)
             row = snapshot_folded(prompt, first, [ahead.row(line) for line in deltas])
             backups = backups_of(row)

@@ -14,7 +14,7 @@ from clew.engines.contract import Engine, LogKey
 from clew.errors import Conflict
 from clew.records.codec import decode
 from clew.records.line import Line
-from clew.records.record import Record
+from clew.records.record import BOM, Record
 from clew.records.splice import Change, quoted, spliced
 from clew.transcript.fork import ForkPlan
 from clew.transcript.ids import ID_FIELDS, IdMap, id_changes, names_more
@@ -61,6 +61,8 @@ class Rewriter:
         return self.text(raw if raw.endswith(b"\n") else raw + b"\n", changes)
 
     def text(self, raw: bytes, changes: Sequence[Change]) -> bytes:
+        # The first row of the log may stand behind a mark, and is not the first one here: the client would lose it.
+        raw = raw.removeprefix(BOM)
         for old, new in self._paths:
             if old in raw:
                 raw = raw.replace(old, new)
@@ -79,6 +81,8 @@ class Rewriter:
             return None
         old = self.old.encode("utf-8", "surrogateescape")
         if run.count(old) != len(rows) or run.count(self._old_field) != len(rows) or not run.endswith(b"\n"):
+            return None
+        if run.startswith(BOM):
             return None
         if self._new_id is None:
             return run.replace(self._old_field, self._new_field)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from clew.engines.contract import LogKey
+from clew.engines.contract import LogKey, LogStat
 from clew.records.codec import decode_lines
 from clew.records.line import Line
 from clew.records.record import Record, records_in
 from clew.resume.choosing import Asked, Contender
+from clew.resume.look import Look
 
 WINDOW_BYTES = 65_536
 """So much of the beginning and of the end of a file the client looks at."""
@@ -42,17 +43,18 @@ def _against(contender: Contender) -> str | None:
         return "it begins with rows of a subagent"
     if _TEAM.search(head):
         return "it begins with rows of an agent of a team"
-    if not _holds(contender, _ROW):
+    if not _holds(contender.look, contender.stat):
         return "it holds no row of a conversation"
     return _continued(contender)
 
 
-def _holds(contender: Contender, needle: bytes) -> bool:
+def _holds(look: Look, stat: LogStat) -> bool:
+    """Whether there is a row of a conversation in the log, or what looks like the beginning of one."""
     before = b""
-    for chunk in contender.piece(0, contender.stat.size_bytes):
-        if needle in before + chunk:
+    for chunk in look.store.engine.read_range(stat.key, position=0, size=stat.size_bytes):
+        if _ROW in before + chunk:
             return True
-        before = chunk[-len(needle) :]
+        before = chunk[-len(_ROW) :]
     return False
 
 
@@ -66,11 +68,16 @@ def _continued(contender: Contender) -> str | None:
     begin = tail.rfind(b"\n", 0, at) + 1
     data = tail[begin:].partition(b"\n")[0]
     for row in records_in(decode_lines([Line(data, start + begin, 1, len(data))])):
-        if (name := _target(row)) is not None:
-            there = contender.look.store.engine.stat(LogKey(contender.stat.key.project, name))
-            if there is not None and there.size_bytes:
-                return f"its conversation goes on in {name}"
+        name = _target(row)
+        if name is not None and _is_there(contender.look, LogKey(contender.stat.key.project, name)):
+            return f"its conversation goes on in {name}"
     return None
+
+
+def _is_there(look: Look, key: LogKey) -> bool:
+    """Whether the client knows such a session: no link, and not one with nothing but metadata. A subagent's counts."""
+    stat = look.store.engine.stat(key)
+    return stat is not None and not look.store.is_link(look.store.engine.where(key)) and _holds(look, stat)
 
 
 def _target(row: Record) -> str | None:
