@@ -114,7 +114,8 @@ def _theirs(name: str) -> ForkKind:
         except (ImportError, AttributeError, SyntaxError, TypeError) as error:
             hint = f"pip uninstall {point.dist.name}" if point.dist else "uninstall the package that registers it"
             raise UsageError(f"the kind of fork {point.value} does not load: {error}", hint=hint) from error
-    raise UsageError(f"there is no kind of fork {name!a:.40}", hint=f"there are {', '.join(FORK_KINDS)}")
+    names = dict.fromkeys([*FORK_KINDS, *sorted(point.name for point in entry_points(group=ENTRY_POINTS))])
+    raise UsageError(f"there is no kind of fork {name!r:.40}", hint=f"there are {', '.join(names)}")
 
 
 def must_be_free(engine: Engine, session: str) -> None:
@@ -122,7 +123,7 @@ def must_be_free(engine: Engine, session: str) -> None:
     show.
     """
     if engine.capabilities.is_clients and not is_session_id(session):
-        raise UsageError(f"{session!a:.80} is no id that Claude Code shows", hint="give a UUID, or no id at all")
+        raise UsageError(f"{session!r:.80} is no id that Claude Code shows", hint="give a UUID, or no id at all")
     with suppress(NotFound):  # The place itself is made with the first session in it.
         taken = [stat for stat in engine.find_sessions(session) if stat.key.session == session]
         if taken:

@@ -98,7 +98,10 @@ def _selector(word: str, text: str) -> type[Point]:
         return _ours(where)
     found = _theirs(word)
     if found is None:
-        raise UsageError(f"{text!r} is no point: there is no {word}:…", hint=FORMS)
+        from importlib.metadata import entry_points
+
+        theirs = dict.fromkeys(f", {point.name}:…" for point in entry_points(group=ENTRY_POINTS))
+        raise UsageError(f"{text!r} is no point: there is no {word}:…", hint="".join([FORMS, *theirs]))
     return found
 
 
