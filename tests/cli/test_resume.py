@@ -127,6 +127,26 @@ def test_a_dry_run_of_a_fork_at_a_point_prints_our_own_fork(run: Run, config_dir
     id_ = put(config_dir, 1, work)
     lines = run("resume", id_, "--dry-run", "--at", "turn:1", "--fork", "--id", NEW).out.splitlines()
     assert lines[1:] == [f"clew fork {id_} --at one-answer --id {NEW}", f"clew resume {NEW}"]
+    call = ["resume", id_, "--dry-run", "--at", "turn:1", "--fork", "--id", NEW, "--in", str(work.parent)]
+    assert run(*call, "--", "--model", "opus").out.splitlines()[-1] == (
+        f"clew resume {NEW} --in {work.parent} -- --model opus"
+    )
+
+
+def test_a_dry_run_at_a_point_of_a_file_names_the_file(run: Run, config_dir: Path, work: Path, tmp_path: Path) -> None:
+    id_ = put(config_dir, 1, work)
+    file = tmp_path / "else where" / f"{id_}.jsonl"
+    file.parent.mkdir()
+    file.write_bytes((config_dir / "projects" / project_folder(work) / file.name).read_bytes())
+    # By its id it would be the session of the store.
+    lines = run("resume", file, "--dry-run", "--at", "turn:1").out.splitlines()
+    assert lines[1] == f"clew truncate '{file}' --at one-answer"
+    lines = run("resume", file, "--dry-run", "--at", "turn:1", "--fork", "--id", NEW).out.splitlines()
+    assert lines[1:] == [
+        f"clew fork '{file}' --at one-answer --id {NEW}", f"clew resume '{file.with_name(NEW)}.jsonl'",
+    ]  # fmt: skip
+    for line in lines[1:]:
+        assert run(*shlex.split(line)[1:], *(["--dry-run"] if "resume" in line else [])).code == 0
 
 
 @pytest.mark.usefixtures("client")

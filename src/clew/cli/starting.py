@@ -24,7 +24,7 @@ from clew.cli.options import Settings, warn
 from clew.engines.contract import Engine
 from clew.engines.peek import first_cwd
 from clew.errors import ClewError, NotFound, StorageError, UsageError
-from clew.layouts.claude import is_session_id
+from clew.layouts.claude import LOG_SUFFIX, is_session_id
 from clew.resume.look import Look
 from clew.session import Session
 
@@ -164,17 +164,33 @@ def rehearse(session: Session, settings: Settings, wish: Wish) -> None:
     uuid = point_of(session, wish)
     lines = [f"cd {shlex.quote(_directory(session, settings, wish, may_ask=False))}"]
     if uuid is not None and not wish.prints:
-        lines.append(f"clew {'fork' if wish.is_fork else 'truncate'}{settings.words} {session.id} --at {uuid}")
+        call, name = "fork" if wish.is_fork else "truncate", shlex.quote(_named(session, settings, session.id))
+        lines.append(f"clew {call}{settings.words} {name} --at {shlex.quote(uuid)}")
         if wish.is_fork:
             # The client forks only what it would resume, so clew forks, under an id that is known before.
             new_id = wish.new_id or str(uuid4())
             lines[-1] += f" --id {new_id}"
-            lines.append(f"clew resume{settings.words} {new_id}")
+            words = [_named(session, settings, new_id), *_words_of(wish)]
+            lines.append(f"clew resume{settings.words} {shlex.join(words)}")
             click.echo(render.neutral("\n".join(lines)))
             return
         uuid = None
     lines.append(shlex.join(command_of(session, settings, wish, uuid=uuid)))
     click.echo(render.neutral("\n".join(lines)))
+
+
+def _named(session: Session, settings: Settings, id_: str) -> str:
+    """What names that session, or a fork of it: beside a file that lies elsewhere its id would be another's."""
+    if session.engine.url == settings.store().engine.url:
+        return id_
+    return os.path.join(os.path.dirname(os.path.abspath(session.where)), f"{id_}{LOG_SUFFIX}")
+
+
+def _words_of(wish: Wish) -> list[str]:
+    """What of it is for the start alone."""
+    directory = [] if wish.directory is None else ["--in", os.path.abspath(wish.directory)]
+    client = [] if wish.client is None else ["--client", wish.client]
+    return [*directory, *client, *(["--", *wish.arguments] if wish.arguments else [])]
 
 
 def _check(session: Session) -> None:
