@@ -28,8 +28,8 @@ PARTS = (
 FRONT_ENDS = ("cli", "mcp", "web")
 """Stand on all parts and know nothing of each other."""
 SAME_PART = {
-    "session": "store", "session_reader": "store", "session_writer": "store", "writing": "store", "watching": "store",
-    "loading": "store", "marks": "store", "truncating": "store",
+    "session": "store", "session_info": "store", "session_reader": "store", "session_writer": "store",
+    "writing": "store", "watching": "store", "loading": "store", "marks": "store", "truncating": "store",
     "copying_plan": "copying", "__main__": "cli",
 }  # fmt: skip
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from clew.records.codec import decode, decode_lines, encode
     from clew.records.line import Line
     from clew.records.record import Malformed, Record
-    from clew.session import Session, SessionInfo, Transcript
+    from clew.session import Session
+    from clew.session_info import SessionInfo, Transcript
     from clew.session_writer import Written
     from clew.store import Store
     from clew.transcript.chain import Chain
@@ -96,7 +97,8 @@ _HOMES = {
     "clew.records.line": ("Line",),
     "clew.records.record": ("Malformed", "Record"),
     "clew.loading": ("ClientIndex", "IndexBuilder", "Loaded", "Maps"),
-    "clew.session": ("Session", "SessionInfo", "Transcript"),
+    "clew.session": ("Session",),
+    "clew.session_info": ("SessionInfo", "Transcript"),
     "clew.marks": ("Marked",),
     "clew.session_writer": ("Written",),
     "clew.store": ("Store",),

@@ -30,6 +30,7 @@ from clew.records.own import NOTE_TYPE
 from clew.records.record import Malformed, Record, Row, body_of, records_in
 from clew.records.views import view_of
 from clew.records.workflow import AgentMetadata
+from clew.session_info import SessionInfo, Transcript
 from clew.session_reader import Loaded, grown, read
 from clew.session_writer import Makers, SessionWriter, Written, agent_key
 from clew.transcript.chain import Chain, chain_to
@@ -46,59 +47,6 @@ from clew.watching import new_records
 if TYPE_CHECKING:
     from clew.operations.log import Operations
     from clew.truncating import Truncated
-
-
-class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list says about a session; a row of `clew ls --json`.
-
-    Texts come from the log and may hold any characters. `updated_at` is when the log was last changed and `created_at`
-    the first time a row names. `expires_at` is when the client may delete it, or None where no client cleans up.
-    """
-
-    id: str
-    project: str
-    cwd: str | None
-    title: str | None
-    first_prompt: str | None
-    tag: str | None
-    git_branch: str | None
-    model: str | None
-    created_at: str | None
-    updated_at: str | None
-    message_count: int
-    size_bytes: int
-    agents: int
-    version: str | None
-    pinned: bool = False
-    archived: bool = False
-    parent_id: str | None
-    path: str
-    owner: str | None = None
-    workspace: str | None = None
-    labels: tuple[str, ...] = ()
-    turn_count: int
-    total_tokens: int
-    exit_reason: str | None = None
-    agent_name: str | None
-    expires_at: str | None
-
-
-class Transcript(msgspec.Struct, frozen=True):
-    """One way through a session, from its root to a leaf. `is_head` says that the client goes on from this leaf."""
-
-    session: Session
-    leaf: str
-    chain: Chain
-    is_head: bool
-
-    @property
-    def records(self) -> list[Record]:
-        """The records of the chain, root first."""
-        return self.chain.records
-
-    def messages(self, *, reminders: bool = False) -> list[Message]:
-        """What the model would be sent of it."""
-        return conversation(self.chain.records, reminders=reminders).messages
 
 
 class Home(Protocol):

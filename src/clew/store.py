@@ -32,7 +32,8 @@ from clew.layouts.keys import ClaudeKeys, KeyStrategy
 from clew.loading import ClientIndex, IndexBuilder, Loaded, Loader, revision_of
 from clew.marks import beside, text_checked, title_rows
 from clew.records.envelope import Origin
-from clew.session import Session, SessionInfo, Transcript, is_agent_log
+from clew.session import Session, is_agent_log
+from clew.session_info import SessionInfo, Transcript
 from clew.session_writer import Makers
 from clew.transcript.digest import Digest
 

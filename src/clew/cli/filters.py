@@ -12,7 +12,7 @@ from typing import TypeVar
 import click
 
 from clew.errors import UsageError
-from clew.session import SessionInfo
+from clew.session_info import SessionInfo
 from clew.transcript.times import milliseconds
 
 F = TypeVar("F", bound=Callable[..., object])

@@ -13,7 +13,7 @@ from clew.cli.group import Command
 from clew.cli.options import Settings, settings_of, warn_of_problems
 from clew.cli.render import Column, Paint
 from clew.engines.contract import LogStat
-from clew.session import SessionInfo
+from clew.session_info import SessionInfo
 
 SOON_DAYS = 7
 """A session with so many days left, or fewer, is marked."""

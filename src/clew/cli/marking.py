@@ -12,7 +12,8 @@ from clew.cli.options import settings_of, warn
 from clew.cli.render import Paint
 from clew.errors import UsageError
 from clew.marks import Marked
-from clew.session import Session, SessionInfo
+from clew.session import Session
+from clew.session_info import SessionInfo
 
 session_argument = click.argument("name", metavar="SESSION", shell_complete=session_names)
 off_option = click.option("--off", "is_off", is_flag=True, help="Take it off instead.")

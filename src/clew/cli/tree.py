@@ -137,7 +137,7 @@ def nodes(tree: Tree, told: set[str]) -> Iterator[Node]:
             if uuid in seen:
                 continue
             seen.add(uuid)
-            below = [child for child in children.get(uuid, ()) if child not in seen]
+            below = [child for child in children.get(uuid) if child not in seen]
             if uuid == start or uuid in told or not below:
                 yield Node(uuid, indent, skipped)
                 deeper = indent + (len(below) > 1)

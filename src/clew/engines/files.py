@@ -24,7 +24,7 @@ from clew.engines.files_trash import Trash
 from clew.engines.filesystem import FileSystem, OsFileSystem, failures_of, shown_path
 from clew.engines.scan import lines_with
 from clew.engines.shared_log import Names, SharedLog, Want, alone_at, held, revision_of
-from clew.engines.whole import link_whole, make_dirs, remove_if_empty, write_all, write_whole
+from clew.engines.whole import Digested, link_whole, make_dirs, remove_if_empty, write_all, write_whole
 from clew.errors import Busy, ClewError, Conflict, NotFound, UsageError
 from clew.layouts.claude import ClaudeLayout, Kind, flat_meta, is_flat
 from clew.records.line import LINE_BYTES_MAX, Line
@@ -231,7 +231,9 @@ class FilesEngine(FilesReader):
     def put(self, key: BlobKey, chunks: Iterable[bytes], *, mode: int = 0o600, modified_ns: int | None = None) -> str:
         path = self._blob_path(key)
         with failures_of(path, "written"), self._blob_lock(key):
-            return write_whole(self._fs, path, chunks, mode=mode, modified_ns=modified_ns)
+            content = Digested(chunks)
+            write_whole(self._fs, path, content, mode=mode, modified_ns=modified_ns)
+        return content.hex
 
     def link(self, key: BlobKey, name: BlobKey) -> None:
         """Backups of files become hard links, as in the client's own forks: nobody writes into one. All else, and

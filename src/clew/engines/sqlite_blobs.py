@@ -23,7 +23,7 @@ from clew.engines.filesystem import FileSystem, failures_of
 from clew.engines.lines import chunks_of
 from clew.engines.sqlite_logs import INT64_MAX
 from clew.engines.sqlite_schema import packed, unpacked
-from clew.engines.whole import make_dirs, write_whole
+from clew.engines.whole import Digested, make_dirs, write_whole
 from clew.errors import DamagedData, NotFound
 
 INSIDE_BYTES_MAX = 64 * 1024
@@ -67,9 +67,10 @@ class Beside:
             return Content(hashlib.sha256(data).hexdigest(), size, data)
         incoming = f"{self._folder}/{uuid4().hex}"
         with failures_of(incoming, "written"):
-            digest = write_whole(self._fs, incoming, chain(held, source))
+            content = Digested(chain(held, source))
+            write_whole(self._fs, incoming, content)
             size = self._fs.stat(incoming).st_size
-        return Content(digest, size, None, incoming)
+        return Content(content.hex, size, None, incoming)
 
     def settle(self, content: Content) -> None:
         """Gives the file its name. The caller holds the database, and refers to it afterwards."""

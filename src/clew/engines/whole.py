@@ -12,7 +12,7 @@ import io
 import os
 import re
 import stat as modes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from clew.engines.filesystem import FileSystem, NotRegular
@@ -60,14 +60,14 @@ def write_whole(
     begun: Callable[[os.stat_result], None] | None = None,
     avoid: int | None = None,
     is_synced: bool = True,
-) -> str:
-    """A file with this content; it and its name are on the disk when it returns. Returns the SHA-256 in hex.
+) -> None:
+    """A file with this content; it and its name are on the disk when it returns.
 
     Raises `FileExistsError` for a name that is taken, unless it `replaces` what is there. `begun` is told of the file
     before anything is in it. The file gets another inode than `avoid`. Without `is_synced` a failure of the power may
     leave any part of it: for what is not missed then.
     """
-    folder, digest = os.path.dirname(path), hashlib.sha256()
+    folder = os.path.dirname(path)
     make_dirs(fs, folder)
     temporary = temporary_of(path)
     file = _new(fs, temporary, mode)
@@ -83,7 +83,6 @@ def write_whole(
             if begun is not None:
                 begun(fs.size_and_time(file))
             for chunk in chunks:
-                digest.update(chunk)
                 write_all(fs, file, chunk)
             if modified_ns is not None:
                 fs.set_times(file, modified_ns)
@@ -98,7 +97,23 @@ def write_whole(
         raise
     if is_synced:
         fs.sync_dir(folder)
-    return digest.hexdigest()
+
+
+class Digested:
+    """The same chunks, of which the SHA-256 is known once they were taken."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self._hash = hashlib.sha256()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self._hash.update(chunk)
+            yield chunk
+
+    @property
+    def hex(self) -> str:
+        return self._hash.hexdigest()
 
 
 def _new(fs: FileSystem, temporary: str, mode: int) -> io.RawIOBase:

@@ -20,7 +20,7 @@ from clew.engines.filesystem import shown_path
 from clew.errors import UsageError
 from clew.forks.kind import Forked, Parent, Wanted
 from clew.forks.materialised import copied
-from clew.forks.rows import Rewriter, log_rewritten, name_of, read_line, rows_of
+from clew.forks.rows import Ahead, Rewriter, log_rewritten, name_of, rows_of
 from clew.layouts.claude import Kind, is_flat
 from clew.lineage import fork_point_of
 from clew.records.codec import decode, decode_lines
@@ -28,6 +28,7 @@ from clew.records.compact import compact
 from clew.records.line import Line
 from clew.records.own import FORK_TYPE, NOTE_TYPE
 from clew.records.record import Malformed, Record
+from clew.records.slim import decode_slim
 from clew.records.splice import Change, quoted, spliced
 from clew.records.views import JsonObject
 from clew.transcript.chain import Chain, chain_to
@@ -43,7 +44,7 @@ from clew.transcript.fork import (
 from clew.transcript.head import find_head
 from clew.transcript.ids import IdMap, id_changes, ids_from
 from clew.transcript.links import links_of
-from clew.transcript.points import chain_at, parse_point
+from clew.transcript.points import Point, chain_at, parse_point
 from clew.transcript.slim import Slimmer
 from clew.transcript.tree import CHAIN_TYPES, Tree
 
@@ -92,12 +93,9 @@ class _Making:
         self._blobs = 0
 
     def make(self) -> Forked:
-        # A point that is no plain uuid asks for texts, which are not kept here.
-        at, is_live = self._wanted.at, self._parent.is_live
-        if at is not None and not (isinstance(at, str) and ":" not in at):
-            at = self._parent.chain(at).records[-1].uuid or ""
+        is_live = self._parent.is_live
         with _nothing_collected():
-            plan, carried, left_out, malformed = self._look(at)
+            plan, carried, left_out, malformed = self._look()
         states = self._states(carried, plan)
         self._put_blobs(states)
         agents = self._put_agents()
@@ -108,21 +106,23 @@ class _Making:
             is_live=is_live, notes=(IS_LIVE,) if is_live else (),
         )  # fmt: skip
 
-    def _look(self, at: str | None) -> tuple[ForkPlan, Carried, int, tuple[int, ...]]:
+    def _look(self) -> tuple[ForkPlan, Carried, int, tuple[int, ...]]:
         """What to write, and what is left out. The tree of the whole log is let go of when it returns."""
-        tree, slimmer, carried, malformed = _read(self._engine, self._old)
-        chain, leaf = self._chain(tree, at)
+        at = self._wanted.at
+        point = parse_point(at) if isinstance(at, str) else at
+        tree, slimmer, carried, malformed = _read(self._engine, self._old, keeps_prompts=point is not None)
+        chain, leaf = self._chain(tree, point)
         plan = fork_plan(chain, leaf)
         ordinals, left_out = tree.ordinals, len(tree.records) - len(plan.rows)
         del tree, chain
         slimmer.place(ordinals, plan.rows)
         return plan, carried, left_out, malformed
 
-    def _chain(self, tree: Tree, at: str | None) -> tuple[Chain, str]:
+    def _chain(self, tree: Tree, point: Point | None) -> tuple[Chain, str]:
         """The rows to take, and the row that the fork goes on from. Raises `UsageError` where nothing is there."""
         links = links_of(tree)
-        if at is not None:
-            chain = chain_at(tree, links, parse_point(at))
+        if point is not None:
+            chain = chain_at(tree, links, point)
             leaf = chain.records[-1].uuid if chain.records else None
         else:
             head = find_head(tree, links)
@@ -190,13 +190,14 @@ class _Making:
     def _states(self, carried: Carried, plan: ForkPlan) -> list[_State]:
         """The states of files at the prompts of the chain, in its order, each in one row."""
         states = []
+        ahead = Ahead(self._engine, self._old)
         for record in plan.rows:
             prompt = record.uuid or ""
             snapshot, deltas = carried.snapshots.get(prompt), carried.deltas.get(prompt, ())
             if snapshot is None and not deltas:
                 continue
-            first = None if snapshot is None else read_line(self._engine, self._old, snapshot)
-            row = snapshot_folded(prompt, first, [read_line(self._engine, self._old, line) for line in deltas])
+            first = None if snapshot is None else ahead.row(snapshot)
+            row = snapshot_folded(prompt, first, [ahead.row(line) for line in deltas])
             backups = backups_of(row)
             if self._new_id is not None:
                 row = _renamed(row, prompt, self._new_id)
@@ -245,28 +246,26 @@ _CARRIED_BLOBS = frozenset(
 _TITLE_NAME = "custom-title.json"
 
 
-def _read(engine: Engine, key: LogKey) -> _Read:
+def _read(engine: Engine, key: LogKey, *, keeps_prompts: bool = False) -> _Read:
     """One pass over the log; of a row of a conversation only what places it stays in memory."""
     carried = Carried()
     malformed: list[int] = []
-    slimmer = Slimmer()
+    slimmer = Slimmer(keeps_prompts=keeps_prompts)
 
     def records() -> Iterator[Record]:
-        add, beside, let_go = carried.add, CHAIN_TYPES, slimmer.let_go
-        for row in decode_lines(engine.read(key)):
+        add, beside = carried.add, CHAIN_TYPES
+        for row in decode_lines(engine.read(key), by=decode_slim):
             if isinstance(row, Record):
                 if row.type not in beside:
                     add(row)
                 yield row
-                let_go(row)
             elif isinstance(row, Malformed):
                 malformed.append(row.line.number)
                 for record in row.loaded:
                     add(record)
-                    slimmer.keep(record)
                     yield record
 
-    return _Read(Tree(records()), slimmer, carried, tuple(malformed))
+    return _Read(Tree(slimmer.slimmed(records())), slimmer, carried, tuple(malformed))
 
 
 @contextmanager

@@ -6,7 +6,9 @@ the same way; every other row is spliced by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from operator import attrgetter
 
 from clew.engines.contract import Engine, LogKey
 from clew.errors import Conflict
@@ -15,10 +17,12 @@ from clew.records.line import Line
 from clew.records.record import Record
 from clew.records.splice import Change, quoted, spliced
 from clew.transcript.fork import ForkPlan
-from clew.transcript.ids import IdMap, id_changes
+from clew.transcript.ids import ID_FIELDS, IdMap, id_changes, names_more
 
-WINDOW_BYTES = 2 * 1024 * 1024
+WINDOW_BYTES = 1024 * 1024
 """So much of the log is held at once, or one row where that is longer."""
+AHEAD_BYTES = 256 * 1024
+"""So much is read of a log for rows that are asked for one by one."""
 
 
 class Rewriter:
@@ -28,6 +32,7 @@ class Rewriter:
         self.old = parent.session
         self._session = quoted(session)
         self._origin = quoted(parent.session)
+        self._old_field, self._new_field = b'"sessionId":' + self._origin, b'"sessionId":' + self._session
         self._new_id = new_id
         self._paths: tuple[tuple[bytes, bytes], ...] = ()
         if rewrite_paths:
@@ -66,15 +71,66 @@ class Rewriter:
         new = self._new_id(parent) if parent and self._new_id is not None else parent
         return Change("parentUuid", record.parent_uuid, quoted(new))
 
-    def together(self, run: bytes, count: int) -> bytes | None:
-        """Rows of the session that only change their session, or None where a look at all of them cannot tell."""
-        if self._new_id is not None or self._paths:
+    def together(self, run: bytes, rows: Sequence[Record]) -> bytes | None:
+        """Rows of the session that stand one behind the other and keep their parents, or None where a look at all of
+        them cannot tell.
+        """
+        if self._paths:
             return None
         old = self.old.encode("utf-8", "surrogateescape")
-        field = b'"sessionId":"%s"' % old
-        if run.count(old) != count or run.count(field) != count or not run.endswith(b"\n"):
+        if run.count(old) != len(rows) or run.count(self._old_field) != len(rows) or not run.endswith(b"\n"):
             return None
-        return run.replace(field, b'"sessionId":' + self._session)
+        if self._new_id is None:
+            return run.replace(self._old_field, self._new_field)
+        if b'"forkedFrom"' in run or any(map(names_more, rows)):
+            return None
+        renamed = bytearray(run)
+        ends = list(accumulate(record.line.size for record in rows))
+        for place, start in enumerate(_STARTS):
+            ids = [_IDS[place](record) for record in rows]
+            if any(ids) and not _put(renamed, start, ids, ends, self._new_id):
+                return None
+        return self._with_origins(bytes(renamed.replace(self._old_field, self._new_field)), rows, ends)
+
+    def _with_origins(self, run: bytes, rows: Sequence[Record], ends: Sequence[int]) -> bytes | None:
+        """Each row says last which one it was. `ends` are those before the session got its new id."""
+        longer, begin = len(self._new_field) - len(self._old_field), 0
+        pieces: list[bytes] = []
+        origin = b',"forkedFrom":{"sessionId":%s,"messageUuid":"' % self._origin
+        for place, record in enumerate(rows):
+            end = ends[place] + (place + 1) * longer
+            if run[end - 2 : end] != b"}\n" or not record.uuid:
+                return None
+            pieces += (run[begin : end - 2], origin, record.uuid.encode(), b'"}}\n')
+            begin = end
+        return b"".join(pieces)
+
+
+_IDS: tuple[Callable[[Record], str | None], ...] = tuple(map(attrgetter, ID_FIELDS.values()))
+_STARTS = tuple(b'"%s":"' % name.encode() for name in ID_FIELDS)
+
+
+def _put(run: bytearray, start: bytes, ids: Sequence[str | None], ends: Sequence[int], new_id: IdMap) -> bool:
+    """Puts new ids where the old ones stand; `start` is what stands before them. False, with some of them put, unless
+    the field is there once in each row that has it and in no other, with an id that is as long as the new one.
+    """
+    at = row_begin = 0
+    for old, end in zip(ids, ends, strict=True):
+        if old:
+            at = run.find(start, at) + len(start)
+            new = new_id(old).encode()
+            stop = at + len(new)
+            if not row_begin + len(start) < at < end or run[at - len(start) - 1] == _BACKSLASH:
+                return False
+            if run[at : stop + 1] != b'%s"' % old.encode("utf-8", "backslashreplace"):
+                return False
+            run[at:stop] = new
+            at = stop
+        row_begin = end
+    return run.find(start, at) < 0
+
+
+_BACKSLASH = 0x5C
 
 
 def rows_of(engine: Engine, key: LogKey, plan: ForkPlan, rewriter: Rewriter, *, name: str) -> Iterator[bytes]:
@@ -92,9 +148,28 @@ def rows_of(engine: Engine, key: LogKey, plan: ForkPlan, rewriter: Rewriter, *, 
         raise Conflict(f"{engine.where(key)} was replaced by another program meanwhile", hint="fork it again")
 
 
-def read_line(engine: Engine, key: LogKey, line: Line) -> bytes:
-    """The bytes of one row."""
-    return line.data or b"".join(engine.read_range(key, position=line.position, size=line.size))
+class Ahead:
+    """The bytes of single rows of one log. Behind each the next ones are read, too, since most are asked for in order:
+    a file opened for each row takes longer than all of it read.
+    """
+
+    def __init__(self, engine: Engine, key: LogKey) -> None:
+        self._engine = engine
+        self._key = key
+        self._start = 0
+        self._held = b""
+
+    def row(self, line: Line) -> bytes:
+        if line.data:
+            return line.data
+        begin = line.position - self._start
+        if begin < 0 or begin + line.size > len(self._held):
+            stat = self._engine.stat(self._key)
+            left = max(stat.size_bytes - line.position, 0) if stat is not None else 0
+            size = max(line.size, min(AHEAD_BYTES, left))
+            self._held = b"".join(self._engine.read_range(self._key, position=line.position, size=size))
+            self._start, begin = line.position, 0
+        return self._held[begin : begin + line.size]
 
 
 def _windows(rows: Sequence[Record]) -> Iterator[tuple[int, int]]:
@@ -127,7 +202,7 @@ def _rewritten(data: bytes, start: int, plan: ForkPlan, first: int, last: int, r
                 break
             run += 1
             end += record.line.size
-        alike = rewriter.together(data[begin:end], run + 1 - place) if is_plain else None
+        alike = rewriter.together(data[begin:end], rows[place : run + 1]) if is_plain else None
         if alike is not None:
             yield alike
         else:

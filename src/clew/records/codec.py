@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -33,7 +33,7 @@ RECOVERY_BYTES_MAX = 64 * 1024 * 1024
 RECOVERY_PASSES_MAX = 8
 """And so many times its own size, so that many short lines cost no more than a long one."""
 
-_decode_fast = msgspec.json.Decoder(Record).decode
+_decode_fast: Callable[[bytes], Record] = msgspec.json.Decoder(Record).decode
 _JSON_SPACE = b" \t\r\n"
 _RECORD_START = re.compile(
     rb'\{[ \t]*"(?:type|uuid|parentUuid|sessionId|isSidechain|logicalParentUuid|messageId)"[ \t]*:'
@@ -59,8 +59,9 @@ def _try_fast(data: bytes) -> Record | None:
         return None
 
 
-def decode_lines(lines: Iterable[Line]) -> Iterator[Row]:
-    """Decodes a stream of lines, in order, without holding more than one record.
+def decode_lines(lines: Iterable[Line], *, by: Callable[[bytes], Record] = _decode_fast) -> Iterator[Row]:
+    """Decodes a stream of lines, in order, without holding more than one record. `by` decodes a row that is as the
+    client writes one, where somebody wants less of it than everything that places it.
 
     The real client reads a JSON object that was written over several lines, so these are joined into one record whose
     line is all of them. The bytes of all rows, one after the other, are the bytes of all lines.
@@ -68,7 +69,7 @@ def decode_lines(lines: Iterable[Line]) -> Iterator[Row]:
     wasted_lines = wasted_bytes = 0
     waiting: deque[Line] = deque()
     source = iter(lines)
-    fast, record = _decode_fast, None
+    fast, record = by, None
     while True:
         if waiting:
             line = waiting.popleft()

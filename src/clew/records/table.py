@@ -75,5 +75,7 @@ VIEWS: dict[str, str] = {
     "clew-fork": "clew.records.own:ForkNote",
 }
 
-NOT_IN_TABLE = frozenset({"line", "record", "codec", "compact", "envelope", "identity", "json_text", "splice", "views"})
+NOT_IN_TABLE = frozenset({
+    "line", "record", "codec", "compact", "envelope", "identity", "json_text", "slim", "splice", "views",
+})  # fmt: skip
 """The modules of this folder that read no record type of their own: what the families stand on."""

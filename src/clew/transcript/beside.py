@@ -15,6 +15,7 @@ from itertools import pairwise
 import msgspec
 
 from clew.records.record import Record
+from clew.records.slim import CallIds, SlimHead
 from clew.transcript.links import Links
 from clew.transcript.tree import Tree
 
@@ -258,7 +259,7 @@ class _Beside:
     def add_results(self, members: dict[str, None]) -> None:
         """Adds the results that hang on the rows of an answer."""
         for row in list(members):
-            for child in self._tree.children.get(row, ()):
+            for child in self._tree.children.get(row):
                 if self._records[child].type == "user" and self.results_of(child):
                     members[child] = None
 
@@ -284,7 +285,7 @@ def _add_followers(tree: Tree, members: dict[str, None], on_chain: set[str]) -> 
     """
     waiting = list(members)
     while waiting:
-        for child in tree.children.get(waiting.pop(), ()):
+        for child in tree.children.get(waiting.pop()):
             if child in members or not _is_of_the_client(tree.records[child]):
                 continue
             if child in on_chain:
@@ -300,7 +301,7 @@ def _followers(tree: Tree, first: str, members: dict[str, None]) -> list[str]:
     while waiting:
         at = waiting.pop()
         found.append(at)
-        for child in tree.children.get(at, ()):
+        for child in tree.children.get(at):
             if child in members or child in seen:
                 continue
             if not _is_of_the_client(tree.records[child]):
@@ -323,13 +324,7 @@ def _is_result(record: Record) -> bool:
     return record.type == "user" and bool(result_ids(record))
 
 
-class _Ids(msgspec.Struct, gc=False, omit_defaults=True):
-    type: str | None = None
-    id: str | None = None
-    tool_use_id: str | None = None
-
-
-_decode_ids = msgspec.json.Decoder(str | list[_Ids]).decode
+_decode_ids = msgspec.json.Decoder(str | tuple[CallIds, ...]).decode
 
 
 def call_ids(record: Record) -> list[str]:
@@ -348,40 +343,19 @@ def result_ids(record: Record) -> list[str]:
     return [block.tool_use_id for block in blocks if block.type == "tool_result" and block.tool_use_id is not None]
 
 
-_encode_ids = msgspec.json.Encoder().encode
-NO_IDS = msgspec.Raw(b"[]")
-"""A content without calls and results."""
-
-
-def content_of_ids(content: msgspec.Raw, row: bytes) -> msgspec.Raw | None:
-    """A content with the same calls and results and nothing else, for a row whose bytes are let go of; None where only
-    the whole row can tell.
-    """
-    # A type that is written with escapes is rare, and so is any escape of a letter.
-    if b'"tool_' not in row and b"\\u00" not in row and len(content):
-        return NO_IDS
-    try:
-        blocks = _decode_ids(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if isinstance(blocks, str):
-        return NO_IDS
-    ids = [block for block in blocks if block.type in _WITH_IDS]
-    return msgspec.Raw(_encode_ids(ids)) if ids else NO_IDS
-
-
-_WITH_IDS = frozenset({"tool_use", "tool_result"})
-
-
-def _blocks(record: Record) -> list[_Ids] | None:
+def _blocks(record: Record) -> Sequence[CallIds] | None:
     """The blocks of a row by their ids alone, or None when they are written in an odd way."""
-    if record.message is None:
-        return []
-    try:
-        blocks = _decode_ids(record.message.content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return [] if isinstance(blocks, str) else blocks
+    head = record.message
+    if head is None:
+        return ()
+    if isinstance(head, SlimHead):
+        ids = head.ids
+    else:
+        try:
+            ids = _decode_ids(head.content)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+    return () if ids is None or isinstance(ids, str) else ids
 
 
 def _odd_ids(record: Record, kind: str, field: str) -> list[str]:

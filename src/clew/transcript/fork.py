@@ -47,7 +47,22 @@ class _Ids(msgspec.Struct, gc=False, rename="camel"):
     snapshot_message_id: str | None = None
 
 
+class _Backup(msgspec.Struct, gc=False, rename="camel"):
+    backup_file_name: str | None = None
+
+
+class _Tracked(msgspec.Struct, gc=False, rename="camel"):
+    tracked_file_backups: dict[str, _Backup]
+
+
+class _State(msgspec.Struct, gc=False):
+    snapshot: _Tracked
+
+
 _decode_ids = msgspec.json.Decoder(_Ids).decode
+_decode_state = msgspec.json.Decoder(_State).decode
+_IS_UPDATE = b'"isSnapshotUpdate"'
+_IS_NO_UPDATE = b'"isSnapshotUpdate":false'
 
 
 class Carried:
@@ -104,6 +119,8 @@ def snapshot_folded(prompt: str, snapshot: bytes | None, deltas: Sequence[bytes]
     Without a row for the prompt itself, one is made of what was touched. A row that needs no change stays as it is.
     """
     if snapshot is not None:
+        if not deltas and snapshot.count(_IS_UPDATE) == snapshot.count(_IS_NO_UPDATE) == 1:
+            return snapshot
         row = body_of(snapshot)
         known = row.get("snapshot")
         state: JsonObject = dict(known) if isinstance(known, dict) else {"messageId": prompt}
@@ -131,6 +148,11 @@ def snapshot_folded(prompt: str, snapshot: bytes | None, deltas: Sequence[bytes]
 
 def backups_of(snapshot: bytes) -> set[str]:
     """The names of the backups that a state of files speaks of."""
+    try:
+        known = _decode_state(snapshot).snapshot.tracked_file_backups
+        return {backup.backup_file_name for backup in known.values() if backup.backup_file_name is not None}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
     state = body_of(snapshot).get("snapshot")
     files = state.get("trackedFileBackups") if isinstance(state, dict) else None
     backups: list[JsonValue] = list(files.values()) if isinstance(files, dict) else []

@@ -125,7 +125,7 @@ def _below(links: Links, uuid: str) -> Iterator[str]:
     children = links.children()
     waiting, seen = [uuid], {uuid}
     while waiting:
-        for child in children.get(waiting.pop(), ()):
+        for child in children.get(waiting.pop()):
             if child not in seen:
                 seen.add(child)
                 waiting.append(child)

@@ -30,7 +30,13 @@ INSIDE = {
     "summarizedTurnPromptUuids": (),
 }
 """The objects and lists of a row that hold some, and where in them."""
-_DECODED = frozenset(PLACES[:4])
+ID_FIELDS = {
+    "uuid": "uuid",
+    "parentUuid": "parent_uuid",
+    "sourceToolAssistantUUID": "source_tool_assistant_uuid",
+    "logicalParentUuid": "logical_parent_uuid",
+}
+"""Those that are decoded with every row, and where."""
 _ODD_TYPES = frozenset({"file-history-snapshot", "file-history-delta", "last-prompt", "summary"})
 
 
@@ -51,20 +57,19 @@ def ids_from(name: str) -> IdMap:
     return new_id
 
 
+def names_more(record: Record) -> bool:
+    """Whether a row names ids in fields that have to be decoded first."""
+    return bool(record.type in _ODD_TYPES or record.subtype == "compact_boundary" or record.is_compact_summary)
+
+
 def id_changes(record: Record, new_id: IdMap) -> list[Change]:
     """What is different in this row once its ids and all that it names are new."""
     changes = []
-    if record.uuid:
-        changes.append(Change("uuid", record.uuid, quoted(new_id(record.uuid))))
-    if record.parent_uuid:
-        changes.append(Change("parentUuid", record.parent_uuid, quoted(new_id(record.parent_uuid))))
-    if record.source_tool_assistant_uuid:
-        source = record.source_tool_assistant_uuid
-        changes.append(Change("sourceToolAssistantUUID", source, quoted(new_id(source))))
-    if record.logical_parent_uuid:
-        above = record.logical_parent_uuid
-        changes.append(Change("logicalParentUuid", above, quoted(new_id(above))))
-    if record.type in _ODD_TYPES or record.subtype == "compact_boundary" or record.is_compact_summary:
+    for name, field in ID_FIELDS.items():
+        old: str | None = getattr(record, field)
+        if old:
+            changes.append(Change(name, old, quoted(new_id(old))))
+    if names_more(record):
         changes += _odd_changes(record.body(), new_id)
     return changes
 
@@ -73,7 +78,7 @@ def _odd_changes(body: JsonObject, new_id: IdMap) -> Iterator[Change]:
     """Those in rows of which more has to be decoded."""
     for name in PLACES:
         old = body.get(name)
-        if name not in _DECODED and isinstance(old, str) and old:
+        if name not in ID_FIELDS and isinstance(old, str) and old:
             yield Change(name, old, quoted(new_id(old)))
     for name in INSIDE:
         if isinstance(body.get(name), dict | list):

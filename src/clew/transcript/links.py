@@ -20,7 +20,7 @@ import msgspec
 
 from clew.records.record import Record
 from clew.records.system import CompactMetadata, System
-from clew.transcript.tree import Tree
+from clew.transcript.tree import Children, Tree
 
 
 class Links(msgspec.Struct, frozen=True):
@@ -34,15 +34,11 @@ class Links(msgspec.Struct, frozen=True):
     def __contains__(self, uuid: object) -> bool:
         return uuid in self.parents
 
-    def children(self) -> dict[str, list[str]]:
+    def children(self) -> Children:
         """Rows by the row they hang on, in file order."""
         if self.parents is self.tree.parents:
             return self.tree.children
-        children: dict[str, list[str]] = {}
-        for uuid, parent in self.parents.items():
-            if parent is not None:
-                children.setdefault(parent, []).append(uuid)
-        return children
+        return Children(self.parents)
 
 
 def links_of(tree: Tree) -> Links:
@@ -100,9 +96,7 @@ def _moved(tree: Tree, kept: list[str], anchor: str | None) -> dict[str, str | N
     """
     if not kept:
         return {}
-    moved: dict[str, str | None] = {
-        child: kept[-1] for child in tree.children.get(anchor or "", ()) if child not in kept
-    }
+    moved: dict[str, str | None] = {child: kept[-1] for child in tree.children.get(anchor or "") if child not in kept}
     above = anchor
     for uuid in kept:
         moved[uuid] = above

@@ -42,7 +42,7 @@ def trailing(links: Links, said: str) -> list[str]:
         at = waiting.pop()
         if at != said:
             found.append(at)
-        under = [row for row in children.get(at, ()) if row not in seen and _trails(links, row)]
+        under = [row for row in children.get(at) if row not in seen and _trails(links, row)]
         seen.update(under)
         # The first by time is taken from the end of the list first.
         under.sort(key=lambda row: milliseconds(links.tree.records[row].timestamp) or 0.0)

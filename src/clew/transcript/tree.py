@@ -6,12 +6,13 @@ keeps what deciding on the head needs and decides nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
 import msgspec
 
 from clew.records.record import Record
+from clew.records.slim import SlimHead
 from clew.transcript.message import blocks_of
 
 CHAIN_TYPES = frozenset({"user", "assistant", "attachment", "system"})
@@ -27,6 +28,37 @@ class Pointer(msgspec.Struct, frozen=True, gc=False):
     explicit: bool
     ordinal: int
     """Its place among all records of the log."""
+
+
+class Children:
+    """The rows under each row, in file order. Most have one, which stands for itself: with a list for each, a long log
+    would take a tenth more.
+    """
+
+    def __init__(self, parents: Mapping[str, str | None]) -> None:
+        self._under: dict[str, str | list[str]] = {}
+        under = self._under
+        for uuid, parent in parents.items():
+            if parent is not None:
+                first = under.setdefault(parent, uuid)
+                if first is uuid:
+                    continue
+                if isinstance(first, str):
+                    under[parent] = [first, uuid]
+                else:
+                    first.append(uuid)
+
+    def __contains__(self, uuid: object) -> bool:
+        return uuid in self._under
+
+    def get(self, uuid: str) -> Sequence[str]:
+        """The rows under this one; none where nobody names it."""
+        found = self._under.get(uuid)
+        return () if found is None else (found,) if isinstance(found, str) else found
+
+    def several(self) -> Iterator[tuple[str, list[str]]]:
+        """The rows that have more than one, with those."""
+        return ((uuid, rows) for uuid, rows in self._under.items() if isinstance(rows, list))
 
 
 class Tree:
@@ -56,7 +88,7 @@ class Tree:
         """What is walked through, with what it hangs on."""
         self._late: dict[str, str | None] = {}
         """Of these the ones that rows hang on which stand before them."""
-        self._children: dict[str, list[str]] | None = None
+        self._children: Children | None = None
         self._count = 0
         self.add(records)
 
@@ -147,19 +179,10 @@ class Tree:
         return moved
 
     @property
-    def children(self) -> dict[str, list[str]]:
-        """Rows by the row they hang on, in file order; roots and rows of unknown parents are under no key of a
-        record.
-        """
+    def children(self) -> Children:
+        """Rows by the row they hang on; roots and rows of unknown parents are under no key of a record."""
         if self._children is None:
-            children: dict[str, list[str]] = {}
-            for uuid, parent in self.parents.items():
-                if parent in children:
-                    children[parent].append(uuid)
-                elif parent is not None:
-                    # A list made with its one row takes less than one that grows.
-                    children[parent] = [uuid]
-            self._children = children
+            self._children = Children(self.parents)
         return self._children
 
     def below(self, uuid: str) -> list[str]:
@@ -169,7 +192,7 @@ class Tree:
         seen = {uuid}
         level = [uuid]
         while level:
-            level = [child for parent in level for child in children.get(parent, ()) if child not in seen]
+            level = [child for parent in level for child in children.get(parent) if child not in seen]
             level = list(dict.fromkeys(level))
             seen.update(level)
             found.extend(level)
@@ -182,7 +205,7 @@ class Tree:
 
     def forks(self) -> dict[str, list[str]]:
         """The rows that more than one row hangs on, with those."""
-        return {uuid: rows for uuid, rows in self.children.items() if len(rows) > 1 and uuid in self.records}
+        return {uuid: rows for uuid, rows in self.children.several() if uuid in self.records}
 
 
 class _Typed(msgspec.Struct, gc=False):
@@ -197,6 +220,8 @@ def _has_content(record: Record) -> bool:
     message = record.message
     if message is None:
         return False
+    if isinstance(message, SlimHead):
+        return message.ids is not None
     start = bytes(message.content) if len(message.content) < 4096 else bytes(memoryview(message.content)[:10])
     if start.startswith((b'[{"type":"', b'"')):
         return True
