@@ -327,3 +327,12 @@ def test_a_crash_at_any_step_leaves_a_whole_fork_or_none_and_the_parent_as_it_wa
 
 def bytes_of(found: dict[LogKey | BlobKey, tuple[bytes, int, int]]) -> dict[LogKey | BlobKey, bytes]:
     return {key: value[0] for key, value in found.items() if key.session == NEW}
+
+
+@pytest.mark.parametrize("title", ["two\nlines", "\x1b[2J", "x" * 201])
+def test_a_title_that_cannot_be_set_cannot_be_given_to_a_fork(engine: Engine, title: str) -> None:
+    parent = session(engine, *two_turns())
+    before = contents(engine)
+    with pytest.raises(UsageError, match="the title"):
+        parent.fork(title=title)
+    assert contents(engine) == before

@@ -118,18 +118,18 @@ def text_checked(text: str | None, what: str) -> str:
         )
     bad = next((character for character in given if unicodedata.category(character) in _IN_NO_LINE), None)
     if bad is not None:
-        raise UsageError(f"{what} holds {bad!a}, and it is one line of text", hint="leave that character out")
+        raise UsageError(f"{what} holds {bad!r}, and it is one line of text", hint="leave that character out")
     return given
 
 
 def labels_checked(names: Collection[str]) -> tuple[str, ...]:
     """Sorted, each once. Raises `UsageError` for a label that is no word, and for too many."""
     if isinstance(names, str):
-        raise UsageError(f"{names!a:.60} is one text and no list of labels", hint=f"pass [{names!a:.60}]")
+        raise UsageError(f"{names!r:.60} is one text and no list of labels", hint=f"pass [{names!r:.60}]")
     for name in names:
         if len(name) > LABEL_CHARACTERS_MAX or not name or text_checked(name, "a label") != "".join(name.split()):
             raise UsageError(
-                f"{name!a:.100} is no label: a label is a word without blanks, of {LABEL_CHARACTERS_MAX} characters "
+                f"{name!r:.100} is no label: a label is a word without blanks, of {LABEL_CHARACTERS_MAX} characters "
                 "at most",
                 hint="join its words with a dash",
             )

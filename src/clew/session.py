@@ -22,7 +22,7 @@ from clew.errors import NotFound, UsageError
 from clew.forks.kind import Forked, Wanted, kind_of, must_be_free
 from clew.layouts.claude import Kind, flat_meta, is_flat
 from clew.lineage import ForkPoint, fork_point_of, inherited
-from clew.marks import Change, Marked, Text, Truth, apply, labelled, wanted
+from clew.marks import Change, Marked, Text, Truth, apply, labelled, text_checked, wanted
 from clew.records.codec import decode_lines
 from clew.records.envelope import Given, Origin, Said
 from clew.records.line import Line
@@ -399,14 +399,16 @@ class Session:
         rows; `rewrite_paths` lets texts name its own folder. What came of it is in `forked` of the new session.
 
         Raises `NotFound` for a point that is not in this session, `Conflict` for an id that is taken, and `UsageError`
-        where there is no conversation, for a subagent, and for a kind that cannot be made here.
+        where there is no conversation, for a subagent, for a title of several lines, and for a kind that cannot be
+        made here.
         """
         if self.is_agent:
             raise UsageError(f"{self.id} is the log of a subagent", hint="fork the session that started it")
         makers = self._at_home().makers()
         name = makers.new_id() if id is None else id
         must_be_free(self.engine, name)
-        asked = Wanted(name, at, makers.timestamp(), makers.new_id, title, new_ids, rewrite_paths)
+        said = None if title is None else text_checked(title, "the title") or None
+        asked = Wanted(name, at, makers.timestamp(), makers.new_id, said, new_ids, rewrite_paths)
         forked = kind_of(kind or "copy").make(self, asked)
         session = Session(self.engine, forked.key, home=self._home, origin=self._origin_of(name))
         session.forked = forked

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import clew
 from clew_calls import Run
 from session_files import session_id, two_turns, write
 
@@ -65,3 +66,13 @@ def test_lines_that_are_no_records_are_named(run: Run, log: Path) -> None:
     assert done.code == 0
     assert "left out, since they are no records: lines 1, 6" in done.err
     assert run("fork", ONE, "--json").json["malformed"] == [1, 6]
+
+
+def test_where_the_client_cannot_go_on_the_fork_is_to_be_read(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path / 'x.db'}"
+    session = clew.open(url).create(tmp_path)
+    session.append({"role": "user", "content": "hi"})
+    done = run("fork", "--store", url, session.id)
+    assert "clew resume" not in done.out
+    call = done.out.splitlines()[-1].partition("Read it: ")[2].split()
+    assert "hi" in run(*call[1:]).out

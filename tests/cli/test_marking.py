@@ -79,6 +79,7 @@ WRONG = [
     (["label", ONE, "two words"], "is no label"),
     (["set", ONE, "colour=red"], "'colour' is no field"),
     (["set", ONE, "owner"], "is not what set takes"),
+    (["set", ONE, "owner=ada", "owner=bob"], "named twice"),
     (["set", ONE, "owner=ada", "--off"], "is not what --off takes"),
 ]
 
@@ -163,9 +164,11 @@ def test_the_list_for_people_has_the_marks_without_colour(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("marked")
-def test_what_a_filter_leaves_out_is_not_counted(run: Run) -> None:
+def test_what_a_filter_leaves_out_is_not_counted(run: Run, config_dir: Path) -> None:
     out = run("ls", "--all", "--label", "b", "--limit", "1").out
     assert "… 1 more of 2: clew ls --all --label b --limit 2" in out
+    out = run("ls", "--config-dir", config_dir, "--project", "-home-me-proj", "--label", "b", "--limit", "1").out
+    assert f"clew ls --config-dir {config_dir} --project -home-me-proj --label b --limit 2" in out
     assert run("ls", "--all", "--tag", "none").out.strip() == "No session here is like that."
 
 

@@ -15,6 +15,8 @@ import pyte
 import pytest
 
 import clew
+from clew.cli import picker
+from clew.cli.options import Settings
 from clew.cli.picker import Rows
 from clew.resume.look import Look
 from continuing import project_folder
@@ -110,11 +112,26 @@ def test_arrows_choose_and_the_end_of_the_conversation_is_shown(terminal: Screen
     terminal.shows(f"{STARTED} --resume {session_id(4)}")
 
 
-@pytest.mark.parametrize("key", [ESCAPE, "\x03"])
-def test_leaving_starts_nothing(terminal: Screen, key: str) -> None:
+@pytest.mark.parametrize(("key", "code"), [(ESCAPE, 0), ("\x04", 0), ("\x03", 130)])
+def test_leaving_starts_nothing(terminal: Screen, key: str, code: int) -> None:
     terminal.type(key)
-    code, seen = terminal.ends()
-    assert (code, STARTED.encode() in seen) == (0, False)
+    ended, seen = terminal.ends()
+    assert (ended, STARTED.encode() in seen) == (code, False)
+
+
+def test_esc_waits_for_no_other_key(sessions: Path) -> None:
+    settings = Settings()
+    settings.config_dir = str(sessions)
+    app = picker._Screen(settings, Rows(Look(settings.store())), "").app
+    # What is typed behind a sooner Esc would be one key with it: Alt-c does not leave.
+    assert (app.timeoutlen, app.ttimeoutlen) == (picker.ESCAPE_SECONDS,) * 2
+
+
+def test_lines_that_are_pasted_are_words_to_look_for(terminal: Screen) -> None:
+    terminal.type("\x1b[200~sheep\r\n count\r\n\x1b[201~")
+    terminal.shows("> sheep  count", "1 of 4 sessions")
+    terminal.type("\r")
+    terminal.shows(f"{STARTED} --resume {session_id(4)}")
 
 
 def test_where_nothing_is_left_enter_does_nothing(terminal: Screen) -> None:

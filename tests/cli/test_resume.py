@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import clew
+from clew import ClaudeKeys
 from clew_calls import Run
 from continuing import project_folder
 from session_files import Row, assistant, session_id, user, write
@@ -155,6 +156,26 @@ def test_a_dry_run_of_a_fork_at_a_point_prints_our_own_fork(run: Run, config_dir
     id_ = put(config_dir, 1, work)
     lines = run("resume", id_, "--dry-run", "--at", "turn:1", "--fork", "--id", NEW).out.splitlines()
     assert lines[1:] == [f"clew fork {id_} --at one-answer --id {NEW}", f"clew resume {NEW}"]
+    call = ["resume", id_, "--dry-run", "--at", "turn:1", "--fork", "--id", NEW, "--in", str(work.parent)]
+    assert run(*call, "--", "--model", "opus").out.splitlines()[-1] == (
+        f"clew resume {NEW} --in {work.parent} -- --model opus"
+    )
+
+
+def test_a_dry_run_at_a_point_of_a_file_names_the_file(run: Run, config_dir: Path, work: Path, tmp_path: Path) -> None:
+    id_ = put(config_dir, 1, work)
+    file = tmp_path / "else where" / f"{id_}.jsonl"
+    file.parent.mkdir()
+    file.write_bytes((config_dir / "projects" / project_folder(work) / file.name).read_bytes())
+    # By its id it would be the session of the store.
+    lines = run("resume", file, "--dry-run", "--at", "turn:1").out.splitlines()
+    assert lines[1] == f"clew truncate '{file}' --at one-answer"
+    lines = run("resume", file, "--dry-run", "--at", "turn:1", "--fork", "--id", NEW).out.splitlines()
+    assert lines[1:] == [
+        f"clew fork '{file}' --at one-answer --id {NEW}", f"clew resume '{file.with_name(NEW)}.jsonl'",
+    ]  # fmt: skip
+    for line in lines[1:]:
+        assert run(*shlex.split(line)[1:], *(["--dry-run"] if "resume" in line else [])).code == 0
 
 
 @pytest.mark.usefixtures("client")
@@ -177,6 +198,14 @@ def test_a_directory_that_is_gone_is_told_with_what_to_type(config_dir: Path, wo
     _, told, _ = started("resume", id_, "--in", str(tmp_path))
     assert told["cwd"] == str(tmp_path.resolve())
     assert started("resume", id_, "--in", str(work))[0] == 4
+
+
+@pytest.mark.usefixtures("client")
+def test_a_name_in_any_script_is_told_as_it_is_written(config_dir: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "プロジェクト-ünï\u202e"
+    id_ = put(config_dir, 1, gone)
+    assert f"its directory is gone: '{tmp_path}/プロジェクト-ünï\\u202e'" in started("resume", id_)[2]
+    assert "begins with '日本'" in started("resume", "日本")[2]
 
 
 @pytest.mark.usefixtures("client")
@@ -220,6 +249,20 @@ def test_a_directory_that_is_not_the_projects_is_never_entered(config_dir: Path,
     assert (code, told) == (4, {})
     assert "not the directory of its project" in err
     assert "\x1b" not in err
+
+
+@pytest.mark.usefixtures("client")
+def test_a_directory_that_is_another_thing_now_is_told_as_it_is(config_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "moved").symlink_to(tmp_path / "disk")
+    (tmp_path / "file").touch()
+    for number, name, says in [(1, "moved", f"is a link now, to '{tmp_path}/disk'"), (2, "file", "is no directory")]:
+        key = ClaudeKeys().key(str(tmp_path / name))  # As it was when the sessions were made.
+        write(config_dir, number, *turns(tmp_path / name), project=key)
+        code, told, err = started("resume", session_id(number))
+        assert (code, told) == (4, {})
+        assert says in err
+        assert "--in DIR" in err
 
 
 @pytest.mark.usefixtures("client")
@@ -292,8 +335,26 @@ def test_a_store_that_the_client_does_not_read_is_refused_with_the_way_out(run: 
     session.append({"role": "user", "content": "hi"})
     done = run("resume", "--store", url, session_id(1))
     assert done.code == 2
-    assert f"clew copy {url} claude:DIR" in done.err
+    assert f"clew copy {url} claude:\n" in done.err
     assert run("resume", "--store", url, session_id(1), "--json").json["command"] is None
+
+
+@pytest.mark.usefixtures("client")
+def test_a_file_is_resumed_whatever_store_is_named_beside_it(config_dir: Path, work: Path, tmp_path: Path) -> None:
+    path = config_dir / "projects" / project_folder(work) / f"{put(config_dir, 1, work)}.jsonl"
+    _, told, _ = started("resume", "--store", f"sqlite:{tmp_path / 'x.db'}", str(path), cwd=work)
+    # What is no directory is none for the client: it would make one of that name where it stands.
+    assert (told["words"], told["config"]) == (["--resume", str(path)], str(config_dir))
+
+
+def test_no_list_comes_up_of_sessions_that_the_client_does_not_read(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path / 'x.db'}"
+    clew.open(url).create(tmp_path, id=session_id(1)).append({"role": "user", "content": "hi"})
+    environment = os.environ | {"PYTHONPATH": str(Path(clew.__file__).parent.parent), "TERM": "xterm"}
+    command = [sys.executable, "-m", "clew", "resume", "--all", "--store", url]
+    with closing(Terminal(command, environment, size=(30, 200))) as terminal:
+        terminal.sees("Claude Code does not read")
+        assert terminal.ends()[0] == 2
 
 
 @pytest.mark.usefixtures("client")

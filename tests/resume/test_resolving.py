@@ -16,6 +16,7 @@ from clew import Ambiguous, ClewError, NotFound, Session, Store, UsageError, plu
 from clew.resume.answers import Candidate, Resolved
 from clew.resume.look import Look
 from clew.resume.resolvers.table import ENTRY_POINTS, RESOLVERS
+from clew.resume.resolving import only
 from session_files import PROJECT, Row, session_id, two_turns, write
 from stores import ENGINES, store_on
 
@@ -139,6 +140,16 @@ def test_titles_count_in_the_scope_alone(store: Store, config_dir: Path) -> None
     assert names(store, "title:Same", scope="-b") == "2"
     with pytest.raises(Ambiguous):
         store.resume("Same")
+
+
+@pytest.mark.parametrize("text", ["title:x", "tag:x", "label:x", "owner:x", "workspace:x", "branch:x", "pr:1", "x y"])
+def test_elsewhere_is_proposed_only_to_those_who_looked_here(store: Store, config_dir: Path, text: str) -> None:
+    write(config_dir, 1, *two_turns(), project="-a")
+    for scope, is_proposed in (("-a", True), (None, False)):
+        with pytest.raises(NotFound) as caught:
+            only(store.resolve(text, scope=scope))
+        assert ("add --all" in caught.value.hint) == is_proposed
+        assert "clew ls --all" in caught.value.hint
 
 
 def test_the_same_id_in_two_projects_is_told_apart_by_path(store: Store, config_dir: Path) -> None:

@@ -13,8 +13,9 @@ from clew.cli.options import Settings, settings_of
 from clew.cli.render import line, neutral
 from clew.cli.shells import KINDS
 from clew.errors import ClewError
+from clew.plugins import entry_points_of
 from clew.resume.look import TAGS, Look
-from clew.resume.policies.table import POLICIES
+from clew.resume.policies.table import ENTRY_POINTS, POLICIES
 from clew.resume.resolvers.keyword import KEYWORDS
 
 SHELLS = tuple(KINDS)
@@ -87,7 +88,8 @@ def _offered(values: Iterable[str], begun: str) -> Iterator[CompletionItem]:
 def policy_names(_context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The next policy behind the last comma."""
     before, comma, begun = incomplete.rpartition(",")
-    return [CompletionItem(f"{before}{comma}{name}") for name in POLICIES if name.startswith(begun)]
+    names = dict.fromkeys([*POLICIES, *entry_points_of(ENTRY_POINTS)])
+    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(begun)]
 
 
 def operation_names(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:

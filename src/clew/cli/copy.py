@@ -64,7 +64,7 @@ def scope_of(settings: Settings, source: Store) -> str | None:
         raise UsageError("--all and --project contradict each other", hint="leave one of them out")
     scope = named if named in source.engine.projects() else os.path.abspath(named)
     if not source.logs(scope, limit=1):
-        raise NotFound(f"there is no session of {named!a} in {source.place}", hint="see every project: clew ls --all")
+        raise NotFound(f"there is no session of {named!r} in {source.place}", hint="see every project: clew ls --all")
     return scope
 
 

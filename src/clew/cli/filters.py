@@ -32,7 +32,7 @@ def _until(text: str) -> Keeps:
 def _moment(text: str, option: str) -> float:
     moment = milliseconds(text)
     if moment is None:
-        raise UsageError(f"{option} {text!a:.60} is no time", hint="write it as 2026-11-18 or 2026-11-18T12:00:00Z")
+        raise UsageError(f"{option} {text!r:.60} is no time", hint="write it as 2026-11-18 or 2026-11-18T12:00:00Z")
     return moment
 
 

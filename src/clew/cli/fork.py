@@ -81,4 +81,6 @@ def say(fork: Session, forked: Forked, settings: Settings) -> None:
         click.echo(paint(f"It is {render.neutral(fork.where)}", dim=True))
         # A session that was named by its path, elsewhere, is found by its path alone.
         name = fork.id if fork.engine.url == settings.store().engine.url else shlex.quote(fork.where)
-        click.echo(paint(f"Go on there: clew resume{settings.words} {render.neutral(name)}", dim=True))
+        # Where the client cannot go on, a program of the person's own does.
+        way = "Go on there: clew resume" if fork.engine.capabilities.is_clients else "Read it: clew show"
+        click.echo(paint(f"{way}{settings.words} {render.neutral(name)}", dim=True))

@@ -14,8 +14,14 @@ from clew.cli.options import GlobalOption, Settings, global_options, settings_of
 from clew.cli.table import COMING, COMMANDS, HELP
 from clew.errors import UsageError
 
-INTRO = """clew finds, shows and copies the sessions of Claude Code: every conversation that it had with you, read from
-the files that it keeps. What it deletes it can bring back."""
+INTRO = """clew finds, shows, resumes, forks and copies the sessions of Claude Code: every conversation that it had with
+you, read from the files that it keeps. What it deletes it can bring back."""
+
+SESSION = """SESSION is an id, the beginning of one, the path of a .jsonl, `latest`, a title, `title:…`, `tag:…`,
+`label:…`, `owner:…`, `workspace:…`, `branch:…`, `pr:…` or `project:DIR#ID`. Ids and paths are looked up everywhere, all
+else in this directory and its worktrees, or with --all."""
+NAMES_SESSIONS = frozenset({"SESSION", "SESSION...", "[WHAT]"})
+"""Arguments that do."""
 
 EXAMPLES = (
     ("clew", "the sessions of this directory"),
@@ -24,6 +30,9 @@ EXAMPLES = (
     ("clew show 3f2a", "the one whose id begins so"),
     ("clew show 3f2a --at turn:3", "what it was after the third prompt"),
     ("clew tree 3f2a", "its branches: rewound and retried prompts"),
+    ("clew resume 3f2a", "goes on with it in Claude Code"),
+    ("clew continue", "goes on with the newest of this directory"),
+    ("clew fork 3f2a --at turn:3", "a new session that begins like it"),
     ("clew delete 3f2a", "and clew undo, which brings it back"),
     ("clew copy claude: DIR", "a backup of everything, or its update"),
     ("clew ls --json", "for programs"),
@@ -65,6 +74,10 @@ class Command(click.Command):
         return result
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if any(each.metavar in NAMES_SESSIONS for each in self.params):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(SESSION.replace("SESSION", "WHAT") if ctx.info_name == "resume" else SESSION)
         _sections(self, ctx, formatter)
 
 
@@ -128,7 +141,7 @@ def unknown_command(name: str) -> UsageError:
 
     close = get_close_matches(name, HELP, n=3)
     hint = f"did you mean `clew {close[0]}`?" if close else "`clew --help` shows the commands, `clew show ID` a session"
-    return UsageError(f"there is no command {name[:80]!a}", hint=hint, candidates=close)
+    return UsageError(f"there is no command {name[:80]!r}", hint=hint, candidates=close)
 
 
 def _sections(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -137,7 +150,8 @@ def _sections(command: click.Command, ctx: click.Context, formatter: click.HelpF
     everywhere: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
-        if record is not None:
+        # Newer versions of click list arguments, too, with nothing behind them; the usage names them.
+        if record is not None and not isinstance(param, click.Argument):
             (everywhere if isinstance(param, GlobalOption) else own).append(record)
     for title, records in (("Options", own), ("Options of every command", everywhere)):
         if records:

@@ -114,7 +114,7 @@ def nothing(settings: Settings) -> None:
         return
     if everywhere:
         there = "is 1 session" if everywhere == 1 else f"are {everywhere:,} sessions"
-        click.echo(f"There {there} in other directories: clew ls --all")
+        click.echo(f"There {there} in other directories: clew ls{render.neutral(settings.words)} --all")
     elif store.engine.capabilities.is_clients:
         click.echo(f"Claude Code keeps its sessions in {render.neutral(render.home_as_tilde(store.place))};")
         click.echo("start it in a project, and its sessions show up here.")
@@ -178,7 +178,7 @@ def footer(
         return
     lines = []
     if count > len(infos) > 0:
-        call = f"clew ls{' --all' if settings.is_all else ''}{words} --limit {count}"
+        call = f"clew ls{settings.words}{settings.where}{words} --limit {count}"
         lines.append(f"… {count - len(infos):,} more of {count:,}: {render.neutral(call)}")
     if any((left := days_left(info, now)) is not None and left <= SOON_DAYS for info in infos):
         place = render.neutral(render.home_as_tilde(f"{settings.store().place}/settings.json"))

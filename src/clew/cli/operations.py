@@ -72,7 +72,8 @@ def page(settings: Settings, found: Sequence[Operation]) -> None:
     if len(found) > SHOWN:
         click.echo(paint(f"… {len(found) - SHOWN:,} more: clew operations --json", dim=True))
     if any(each.can_be_undone for each in found):
-        click.echo(paint("Undo one: clew undo ID    Empty the trash: clew gc", dim=True))
+        words = render.neutral(settings.words)
+        click.echo(paint(f"Undo one: clew undo{words} ID    Empty the trash: clew gc{words}", dim=True))
 
 
 def row(operation: Operation, short_id: str, title: str, now: datetime) -> list[str]:

@@ -59,6 +59,12 @@ class Settings:
         return "".join(f" {name} {shlex.quote(value)}" for name, value in given if value is not None)
 
     @property
+    def where(self) -> str:
+        """The same for the options that say whose sessions are meant."""
+        project = "" if self.project is None else f" --project {shlex.quote(self.project)}"
+        return " --all" if self.is_all else project
+
+    @property
     def opened(self) -> Store | None:
         """The store, if the command opened it."""
         return self._store
@@ -75,7 +81,7 @@ class Settings:
         """What --project names. A directory that is gone may have sessions still; a typing error has none."""
         if not os.path.isdir(project) and not self.store().logs(project, limit=1):
             hint = "see every project with `clew ls --all`"
-            raise NotFound(f"there is no directory {project!a} and no session of one", hint=hint)
+            raise NotFound(f"there is no directory {project!r} and no session of one", hint=hint)
         return project if project in self.store().engine.projects() else os.path.abspath(project)
 
     def session(self, name: str) -> Session:

@@ -6,6 +6,7 @@ session is read whole for it. What a session says is made harmless before it is 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -48,6 +49,7 @@ TAIL_LINES = 400
 PREVIEW_MESSAGES = 12
 ESCAPE_SECONDS = 0.05
 """A key that sends more than Esc sends it sooner."""
+_BREAKS = re.compile(r"[\r\n]+")
 FORMS = ("title:", "tag:", "branch:", "pr:")
 STYLE = {
     "id": "ansicyan", "age": "", "branch": "ansigreen", "tag": "ansimagenta", "dim": "ansibrightblack",
@@ -191,7 +193,7 @@ class _Screen:
         self._endings: dict[str, list[tuple[str, str]]] = {}
         self._stop = threading.Event()
         self._is_filled = False
-        self._typed = Buffer(multiline=False, on_text_changed=lambda buffer: rows.filter(buffer.text))
+        self._typed = Buffer(multiline=False, on_text_changed=self._filter)
         self._typed.text = query
         self._typed.cursor_position = len(query)
         self._list = Window(FormattedTextControl(self._list_text), height=Dimension(min=3, weight=3), wrap_lines=False)
@@ -209,7 +211,8 @@ class _Screen:
             key_bindings=self._keys(), full_screen=True, style=Style.from_dict(STYLE if settings.has_color else PLAIN),
             color_depth=None if settings.has_color else ColorDepth.DEPTH_1_BIT,
         )  # fmt: skip
-        self.app.ttimeoutlen = ESCAPE_SECONDS
+        # One wait is for the rest of a key, the other for another key behind it, for which Esc would wait a second.
+        self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_SECONDS
 
     def run(self) -> Row | None:
         # Not before the loop runs: what is found sooner could not be shown.
@@ -233,6 +236,15 @@ class _Screen:
         self._rows.again()
         self.app.invalidate()
 
+    def _filter(self, typed: Buffer) -> None:
+        """What was pasted may have lines; of these a person would see the last alone."""
+        text = _BREAKS.sub(" ", typed.text)
+        if text != typed.text:
+            typed.text = text  # Which comes here once more.
+            typed.cursor_position = len(text)
+        else:
+            self._rows.filter(text)
+
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
 
@@ -251,10 +263,13 @@ class _Screen:
                 event.app.exit(result=self._rows.chosen)
 
         @keys.add("escape")
-        @keys.add("c-c")
         @keys.add("c-d")
         def _(event: KeyPressEvent) -> None:
             event.app.exit(result=None)
+
+        @keys.add("c-c")
+        def _(event: KeyPressEvent) -> None:
+            event.app.exit(exception=KeyboardInterrupt)
 
         return keys
 

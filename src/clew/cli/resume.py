@@ -8,7 +8,7 @@ from clew.cli import output
 from clew.cli.completion import session_names
 from clew.cli.group import Command
 from clew.cli.options import Settings, settings_of
-from clew.cli.starting import Wish, checked, document, is_terminal, rehearse, start
+from clew.cli.starting import Wish, checked, document, is_terminal, rehearse, start, why_unread
 from clew.errors import NotFound, UsageError
 from clew.resume.answers import Resolved
 from clew.resume.look import Look
@@ -47,9 +47,8 @@ def command(
 ) -> int:
     """Start Claude Code on a session, in the directory of that session.
 
-    WHAT is an id, the beginning of one, the path of a .jsonl, `latest`, a title, `title:…`, `tag:…`, `branch:…`,
-    `pr:…` or `project:DIR#ID`. Without it, or where several sessions are meant, a list comes up to choose from. What
-    stands behind `--` is passed to Claude Code: clew resume 3f2a -- --model opus
+    Without WHAT, or where several sessions are meant, a list comes up to choose from. What stands behind `--` is passed
+    to Claude Code, as in `clew resume 3f2a -- -p hello`.
     """
     settings = settings_of(context)
     arguments = context.meta["for the client"]
@@ -82,6 +81,8 @@ def _resolved(what: str | None, settings: Settings) -> Resolved:
 def _picked(resolved: Resolved, settings: Settings) -> Session | None:
     from clew.cli.picker import pick
 
+    if (refused := why_unread(settings.store().engine)) is not None:
+        raise refused  # Before a person looks for one in vain.
     return pick(settings, resolved.query or "")
 
 

@@ -24,7 +24,9 @@ def command(context: click.Context, name: str, fields: Sequence[str], is_off: bo
 
     `clew ls --owner ada` finds it. With --off the fields that are named are taken off.
     """
-    said = dict(_field(text, is_off=is_off) for text in fields)
+    said = dict(given := [_field(text, is_off=is_off) for text in fields])
+    if len(said) < len(given):
+        raise UsageError("a field is named twice", hint="give each field one value")
     owner, workspace = (said.get(field, UNSET) for field in FIELDS)
     mark(context, name, lambda session: session.set(owner=owner, workspace=workspace))
 
@@ -32,8 +34,8 @@ def command(context: click.Context, name: str, fields: Sequence[str], is_off: bo
 def _field(text: str, *, is_off: bool) -> tuple[str, str | None]:
     field, equals, value = text.partition("=")
     if field not in FIELDS:
-        raise UsageError(f"{field!a:.60} is no field that can be set", hint=f"set one of {', '.join(FIELDS)}")
+        raise UsageError(f"{field!r:.60} is no field that can be set", hint=f"set one of {', '.join(FIELDS)}")
     if is_off == bool(equals):
         hint = f"name the field alone: {field}" if is_off else f"give it a value: {field}=VALUE"
-        raise UsageError(f"{text!a:.60} is not what {'--off' if is_off else 'set'} takes", hint=hint)
+        raise UsageError(f"{text!r:.60} is not what {'--off' if is_off else 'set'} takes", hint=hint)
     return field, None if is_off else value

@@ -61,8 +61,7 @@ class Heading(msgspec.Struct, frozen=True):
 def command(context: click.Context, session: str, at: str | None, reminders: bool, no_pager: bool) -> None:
     """Show a conversation as Claude Code would go on with it.
 
-    SESSION is an id, the beginning of one, the path of a .jsonl, or `latest`. Calls of tools take one line each;
-    `--json` has them in full.
+    Calls of tools take one line each; `--json` has them in full.
     """
     settings = settings_of(context)
     found = settings.session(session)

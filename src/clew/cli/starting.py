@@ -22,9 +22,10 @@ import msgspec
 from clew import defaults
 from clew.cli import render
 from clew.cli.options import Settings, warn
+from clew.engines.contract import Engine
 from clew.engines.peek import first_cwd
 from clew.errors import ClewError, NotFound, StorageError, UsageError
-from clew.layouts.claude import is_session_id
+from clew.layouts.claude import LOG_SUFFIX, is_session_id
 from clew.resume.look import Look
 from clew.session import Session
 from clew.store import Store
@@ -65,9 +66,9 @@ def checked(wish: Wish) -> Wish:
     if wish.new_id is not None and not wish.is_fork:
         raise UsageError("--id is the id of a fork, and --fork is not there", hint="add --fork")
     if wish.new_id is not None and not is_session_id(wish.new_id):
-        raise UsageError(f"{wish.new_id!a:.80} is no id that Claude Code takes", hint="give a UUID, or no id at all")
+        raise UsageError(f"{wish.new_id!r:.80} is no id that Claude Code takes", hint="give a UUID, or no id at all")
     if wish.directory is not None and not os.path.isdir(wish.directory):
-        raise NotFound(f"there is no directory {wish.directory!a:.400}", hint="name one that is there: --in DIR")
+        raise NotFound(f"there is no directory {wish.directory!r:.400}", hint="name one that is there: --in DIR")
     return wish
 
 
@@ -95,9 +96,13 @@ def _named_by(session: Session, store: Store) -> Place:
     if named is None:
         return Place(None, None, "its rows name no directory")
     if not os.path.isabs(named) or "\0" in named or session.project not in store.own_projects(named):
-        return Place(None, named, f"its rows name {named!a:.400}, which is not the directory of its project")
+        if session.project in store.engine.projects_for(named, store.keys) and os.path.islink(named):
+            real = os.path.realpath(named)
+            return Place(None, named, f"its directory {named!r:.400} is a link now, to {real!r:.400}")
+        return Place(None, named, f"its rows name {named!r:.400}, which is not the directory of its project")
     if not os.path.isdir(named):
-        return Place(None, named, f"its directory is gone: {named!a:.400}")
+        is_other = os.path.lexists(named)
+        return Place(None, named, f"its directory {'is no directory now' if is_other else 'is gone'}: {named!r:.400}")
     return Place(named)
 
 
@@ -125,15 +130,19 @@ def command_of(session: Session, settings: Settings, wish: Wish, *, uuid: str | 
 
 def why_not(session: Session) -> UsageError | None:
     """Why the client cannot be started on a session at all."""
-    engine = session.engine
-    if not engine.capabilities.is_clients:
-        return UsageError(
-            f"Claude Code does not read {engine.url}, where this session is",
-            hint=f"copy it to where the client looks: clew copy {shlex.quote(engine.url)} claude:DIR",
-        )
-    if session.is_agent:
+    if session.engine.capabilities.is_clients and session.is_agent:
         return UsageError(f"{session.id} is a subagent, which is not resumed", hint="resume the session that it is of")
-    return None
+    return why_unread(session.engine)
+
+
+def why_unread(engine: Engine) -> UsageError | None:
+    """Why the client can be started on no session of an engine."""
+    if engine.capabilities.is_clients:
+        return None
+    return UsageError(
+        f"Claude Code does not read {engine.url}, where this session is",
+        hint=f"copy it to where the client looks: clew copy {shlex.quote(engine.url)} claude:",
+    )
 
 
 def point_of(session: Session, wish: Wish) -> str | None:
@@ -143,7 +152,7 @@ def point_of(session: Session, wish: Wish) -> str | None:
     records = session.chain(wish.at).records
     uuid = records[-1].uuid if records else None
     if uuid is None:
-        raise NotFound(f"{wish.at!a:.80} is no row to go on from", hint=f"clew tree {session.id} shows its rows")
+        raise NotFound(f"{wish.at!r:.80} is no row to go on from", hint=f"clew tree {session.id} shows its rows")
     return uuid
 
 
@@ -176,17 +185,33 @@ def rehearse(session: Session, settings: Settings, wish: Wish) -> None:
     uuid = point_of(session, wish)
     lines = [f"cd {shlex.quote(_directory(session, settings, wish, may_ask=False))}"]
     if uuid is not None and not obeys(session, wish, uuid):
-        lines.append(f"clew {'fork' if wish.is_fork else 'truncate'}{settings.words} {session.id} --at {uuid}")
+        call, name = "fork" if wish.is_fork else "truncate", shlex.quote(_named(session, settings, session.id))
+        lines.append(f"clew {call}{settings.words} {name} --at {shlex.quote(uuid)}")
         if wish.is_fork:
             # The client forks only what it would resume, so clew forks, under an id that is known before.
             new_id = wish.new_id or str(uuid4())
             lines[-1] += f" --id {new_id}"
-            lines.append(f"clew resume{settings.words} {new_id}")
+            words = [_named(session, settings, new_id), *_words_of(wish)]
+            lines.append(f"clew resume{settings.words} {shlex.join(words)}")
             click.echo(render.neutral("\n".join(lines)))
             return
         uuid = None
     lines.append(shlex.join(command_of(session, settings, wish, uuid=uuid)))
     click.echo(render.neutral("\n".join(lines)))
+
+
+def _named(session: Session, settings: Settings, id_: str) -> str:
+    """What names that session, or a fork of it: beside a file that lies elsewhere its id would be another's."""
+    if session.engine.url == settings.store().engine.url:
+        return id_
+    return os.path.join(os.path.dirname(os.path.abspath(session.where)), f"{id_}{LOG_SUFFIX}")
+
+
+def _words_of(wish: Wish) -> list[str]:
+    """What of it is for the start alone."""
+    directory = [] if wish.directory is None else ["--in", os.path.abspath(wish.directory)]
+    client = [] if wish.client is None else ["--client", wish.client]
+    return [*directory, *client, *(["--", *wish.arguments] if wish.arguments else [])]
 
 
 def _check(session: Session) -> None:
@@ -217,7 +242,7 @@ def _directory(session: Session, settings: Settings, wish: Wish, *, may_ask: boo
             click.prompt("Start Claude Code in which directory?", default=".", type=click.Path(file_okay=False))
         )
         if not os.path.isdir(answer):
-            raise NotFound(f"there is no directory {answer!a:.400}", hint="name one that is there: --in DIR")
+            raise NotFound(f"there is no directory {answer!r:.400}", hint="name one that is there: --in DIR")
         return os.path.abspath(answer)
     hint = f"start it somewhere else: clew resume{settings.words} {session.id} --in DIR"
     raise NotFound(f"{session.id}: {place.why}", hint=hint)
@@ -236,12 +261,14 @@ def _named_client(wish: Wish) -> str | None:
     found = shutil.which(named)
     if found is None:
         hint = f"name Claude Code's: --client PATH, ${CLIENT_VARIABLE}"
-        raise NotFound(f"there is no program {named!a:.400}", hint=hint)
+        raise NotFound(f"there is no program {named!r:.400}", hint=hint)
     return os.path.abspath(found)
 
 
 def _other_config_dir(settings: Settings) -> str | None:
     """The store's directory, where the client would look into another one."""
+    if not settings.store().engine.capabilities.is_clients:
+        return None  # A session that a path named, while the store is none that the client could open.
     place = settings.store().place
     try:
         return None if place == str(defaults.config_dir()) else place
@@ -262,7 +289,7 @@ def _become(command: Sequence[str], program: str, directory: str) -> NoReturn:
         os.execve(program, words, environment)  # No shell: its own words, each as it is.
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        where = f"{program!a:.400} cannot be started in {directory!a:.400}"
+        where = f"{program!r:.400} cannot be started in {directory!r:.400}"
         raise StorageError(f"{where}: {why}", hint="name another program: --client PATH") from None
 
 

@@ -110,7 +110,7 @@ def _theirs(name: str) -> ForkKind:
     there = entry_points_of(ENTRY_POINTS)
     if name not in there:
         names = ", ".join([*FORK_KINDS, *there])
-        raise UsageError(f"there is no kind of fork {name!a:.40}", hint=f"there are {names}")
+        raise UsageError(f"there is no kind of fork {name!r:.40}", hint=f"there are {names}")
     what = f"the kind of fork {there[name].value}"
     found = loaded(there[name], what)
     if not isinstance(found, type):
@@ -123,7 +123,7 @@ def must_be_free(engine: Engine, session: str) -> None:
     show.
     """
     if engine.capabilities.is_clients and not is_session_id(session):
-        raise UsageError(f"{session!a:.80} is no id that Claude Code shows", hint="give a UUID, or no id at all")
+        raise UsageError(f"{session!r:.80} is no id that Claude Code shows", hint="give a UUID, or no id at all")
     with suppress(NotFound):  # The place itself is made with the first session in it.
         taken = [stat for stat in engine.find_sessions(session) if stat.key.session == session]
         if taken:

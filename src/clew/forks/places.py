@@ -181,9 +181,9 @@ def _tried(parent: Parent, before: Lineage, uuid: str, records: list[Record]) ->
         if _chain_of(engine, key, ForkPoint(key.session, uuid, lineage)) == wanted:
             return lineage
     raise UsageError(
-        f"a fork of {key.session} at {uuid!a:.60} would have another conversation than stands there: its rows are in"
+        f"a fork of {key.session} at {uuid!r:.60} would have another conversation than stands there: its rows are in"
         " odd order",
-        hint=f"copy it instead: clew fork {key.session} --at {uuid!a:.60} --kind copy",
+        hint=f"copy it instead: clew fork {key.session} --at {uuid!r:.60} --kind copy",
     )
 
 

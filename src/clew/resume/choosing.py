@@ -133,7 +133,7 @@ def parsed(text: str) -> list[tuple[str, str]]:
     """The policies of a text by name, each with what stands behind its colon."""
     parts = [part.strip() for part in text.split(",")]
     if not all(parts) or len(parts) > POLICIES_MAX:
-        raise UsageError(f"{text[:200]!a} names no policies", hint=f"write them so: {', '.join(POLICIES)}")
+        raise UsageError(f"{text[:200]!r} names no policies", hint=f"write them so: {', '.join(POLICIES)}")
     wanted = [(name.strip(), argument.strip()) for name, _, argument in (part.partition(":") for part in parts)]
     return wanted if any(name == DEFAULT for name, _ in wanted) else [*wanted, (DEFAULT, "")]
 
@@ -146,7 +146,7 @@ def policy_of(name: str) -> Policy:
     if name in entry_points_of(ENTRY_POINTS):
         return cast(Policy, function_of(ENTRY_POINTS, name))
     names = [*POLICIES, *entry_points_of(ENTRY_POINTS)]
-    raise UsageError(f"there is no policy {name[:80]!a}", hint=f"choose from {', '.join(names)}", candidates=names)
+    raise UsageError(f"there is no policy {name[:80]!r}", hint=f"choose from {', '.join(names)}", candidates=names)
 
 
 def _newest_first(look: Look, projects: Sequence[str] | None) -> list[LogStat]:

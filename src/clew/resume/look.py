@@ -42,6 +42,12 @@ class Look:
             self._scope = self._scope()
         return self._scope
 
+    @property
+    def hint(self) -> str:
+        """What to type where a name is not found here."""
+        list_them = "list what there is: clew ls --all"
+        return list_them if self.scope is None else f"add --all to look in every project, or {list_them}"
+
     def logs(self) -> Sequence[LogStat]:
         """The main logs of the scope, newest change first."""
         if self._logs is None:

@@ -32,7 +32,7 @@ def resolve(text: str, look: Look) -> Resolved:
     if not text.strip():
         raise UsageError("an empty text names no session", hint="give an id; `clew ls` shows them")
     if len(text) > TEXT_CHARACTERS_MAX:
-        raise UsageError(f"{text[:40]!a}… with {len(text):,} characters names no session", hint="`clew ls` shows ids")
+        raise UsageError(f"{text[:40]!r}… with {len(text):,} characters names no session", hint="`clew ls` shows ids")
     answer = asked(text, look)
     if isinstance(answer, Unclear):
         return Resolved(
@@ -67,13 +67,13 @@ def _nothing(text: str, look: Look) -> Resolved:
     """What nobody answered to, with the sessions here whose titles hold it."""
     wanted = folded(text)
     near = look.candidates(stat for stat, title in look.titles() if title and wanted in folded(title))
-    hint = "the path of a session ends in .jsonl" if "/" in text else "list the sessions with `clew ls --all`"
+    hint = "the path of a session ends in .jsonl" if "/" in text else look.hint
     why = f"no session has an id that begins with {_shown(text)}, nor just that title"
     return Resolved("picker", query=text, candidates=near, hint=hint if not near else "name one by its id", why=why)
 
 
 def _shown(text: str) -> str:
-    return ascii(text if len(text) <= 80 else text[:80] + "...")
+    return repr(text if len(text) <= 80 else text[:80] + "...")
 
 
 def _in_order() -> Iterator[tuple[str, Callable[[], Resolver]]]:

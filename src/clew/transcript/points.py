@@ -99,7 +99,8 @@ def _selector(word: str, text: str) -> type[Point]:
         return _ours(where)
     found = _theirs(word)
     if found is None:
-        raise UsageError(f"{text!r} is no point: there is no {word}:…", hint=FORMS)
+        theirs = [f", {name}:…" for name in entry_points_of(ENTRY_POINTS)]
+        raise UsageError(f"{text!r} is no point: there is no {word}:…", hint="".join([FORMS, *theirs]))
     return found
 
 

@@ -25,8 +25,8 @@ def resolve(text: str, look: Look) -> Answer:
     answer = look.answer([stat for stat, name in branches if name == wanted], "sessions are on this branch")
     if answer is None:
         raise NotFound(
-            f"no session here is on the branch {wanted[:400]!a}",
-            hint="--all looks in every project",
+            f"no session here is on the branch {wanted[:400]!r}",
+            hint=look.hint,
             candidates=[f"branch:{name}" for name in dict.fromkeys(name for _, name in branches if name)][:20],
         )
     return answer

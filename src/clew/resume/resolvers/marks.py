@@ -36,6 +36,6 @@ def _marked(kind: str, text: str, look: Look, names: Callable[[Marks], Sequence[
     answer = look.answer([stat for stat, has in said if wanted in has], f"sessions have this {kind}")
     if answer is None:
         there = dict.fromkeys(f"{kind}:{name}" for _, has in said for name in has)
-        hint = "--all looks in every project"
-        raise NotFound(f"no session here has the {kind} {wanted[:400]!a}", hint=hint, candidates=[*there][:NAMES_MAX])
+        why = f"no session here has the {kind} {wanted[:400]!r}"
+        raise NotFound(why, hint=look.hint, candidates=[*there][:NAMES_MAX])
     return answer

@@ -17,7 +17,7 @@ def resolve(text: str, look: Look) -> Answer:
         return None
     directory, mark, what = text.removeprefix(PREFIX).rpartition("#")
     if not mark or not what or not _is_path(directory):
-        raise UsageError(f"{text[:400]!a} names no session of a project", hint="write project:DIR#ID, or DIR#latest")
+        raise UsageError(f"{text[:400]!r} names no session of a project", hint="write project:DIR#ID, or DIR#latest")
     there = Look(look.store, directory, ingress=look.ingress)
     stats = [stat for stat in there.logs() if stat.key.session.lower().startswith(what.lower())]
     stats = [stat for stat in stats if stat.key.session == what] or stats
@@ -40,8 +40,8 @@ def _named(what: str, there: Look, text: str) -> Resolved | Unclear:
     answer = asked(what, there, without=("id", "path", "url"))
     if answer is None:
         raise NotFound(
-            f"no session of that project answers to {what[:400]!a}",
-            hint=f"`clew ls --project DIR` lists them; {text[:40]!a} was read as DIR#WHAT",
+            f"no session of that project answers to {what[:400]!r}",
+            hint=f"`clew ls --project DIR` lists them; {text[:40]!r} was read as DIR#WHAT",
             candidates=[each.name for each in there.candidates(there.logs())],
         )
     return answer

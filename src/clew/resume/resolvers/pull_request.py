@@ -24,7 +24,7 @@ def resolve(text: str, look: Look) -> Answer:
     said = text.removeprefix(PREFIX).strip()
     repository, number = _parts(said)
     if number is None:
-        raise UsageError(f"{said[:400]!a} is no pull request", hint="write pr:12, pr:owner/repo#12 or pr:URL")
+        raise UsageError(f"{said[:400]!r} is no pull request", hint="write pr:12, pr:owner/repo#12 or pr:URL")
     found = [
         stat
         for stat, records in look.rows(ROWS)
@@ -36,7 +36,7 @@ def resolve(text: str, look: Look) -> Answer:
     ]
     answer = look.answer(found, "sessions are linked to this pull request")
     if answer is None:
-        raise NotFound(f"no session here is linked to the pull request {said[:400]!a}", hint="--all looks everywhere")
+        raise NotFound(f"no session here is linked to the pull request {said[:400]!r}", hint=look.hint)
     return answer
 
 

@@ -20,8 +20,8 @@ def resolve(text: str, look: Look) -> Answer:
     answer = look.answer([stat for stat, tag in tags if folded(tag) == wanted], "sessions have this tag")
     if answer is None:
         raise NotFound(
-            f"no session here has the tag {wanted[:400]!a}",
-            hint="--all looks in every project",
+            f"no session here has the tag {wanted[:400]!r}",
+            hint=look.hint,
             candidates=[f"tag:{tag}" for tag in dict.fromkeys(tag for _, tag in tags)][:20],
         )
     return answer

@@ -19,8 +19,8 @@ def resolve(text: str, look: Look) -> Answer:
     answer, near = titled(wanted, look)
     if answer is None:
         raise NotFound(
-            f"no session here has the title {text.removeprefix(PREFIX)[:400]!a}",
-            hint="`clew ls` shows the titles here; --all looks in every project",
+            f"no session here has the title {text.removeprefix(PREFIX)[:400]!r}",
+            hint=look.hint,
             candidates=[each.name for each in near],
         )
     return answer

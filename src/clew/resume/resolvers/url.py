@@ -18,5 +18,5 @@ def resolve(text: str, look: Look) -> Answer:
     session = None if look.ingress is None else look.ingress(text)
     if session is None:
         why = "nothing here reads sessions from the network" if look.ingress is None else "the ingress does not know it"
-        raise UsageError(f"{text[:400]!a} is a URL, and {why}", hint="save the session as a .jsonl file and name that")
+        raise UsageError(f"{text[:400]!r} is a URL, and {why}", hint="save the session as a .jsonl file and name that")
     return Resolved("remote", url=text, session_id=session)
