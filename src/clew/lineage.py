@@ -20,12 +20,11 @@ from clew.errors import Conflict, DamagedData, NotFound, UsageError
 from clew.records.codec import decode, decode_lines
 from clew.records.compact import compact
 from clew.records.line import Line
-from clew.records.own import FORK_TYPE, NOTE_TYPE
+from clew.records.own import ATTACHED, FORK_TYPE, NOTE_TYPE, is_attached
 from clew.records.record import Record, body_of, records_in
 from clew.records.splice import Change, quoted, spliced
 from clew.records.views import JsonObject
 
-ATTACHED = "attached"
 ANCESTORS_MAX = 1_000
 """A fork is no further from its root than this. Its first row has some 250 bytes for each of them."""
 TRIES_MAX = 100
@@ -96,12 +95,9 @@ def fork_point_in(engine: Engine, key: LogKey, record: Record) -> ForkPoint | No
 
     Raises `DamagedData` for one that says what cannot be: another project, itself as its ancestor, one twice, too many.
     """
-    if record.type != FORK_TYPE or not _may_have_forks(engine, key) or not _may_be_fork(record.raw):
+    if not _may_have_forks(engine, key) or not _may_be_fork(record.raw) or not is_attached(record):
         return None
-    where = engine.where(key)
-    body = body_of(record.raw)
-    if body.get("kind") != ATTACHED and "lineage" not in body:
-        return None
+    where, body = engine.where(key), record.body()
     try:
         row = msgspec.convert(body, _Row)
     except (msgspec.ValidationError, RecursionError) as error:

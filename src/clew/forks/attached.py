@@ -6,7 +6,8 @@ from clew.engines.contract import LogKey
 from clew.forks.beginning import begin, must_be_possible
 from clew.forks.kind import Forked, Parent, Wanted
 from clew.forks.places import fork_point
-from clew.lineage import ATTACHED, fork_row, must_be_there
+from clew.lineage import fork_row, must_be_there
+from clew.records.own import ATTACHED
 
 
 class Attached:

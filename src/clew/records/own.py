@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from clew.records.record import Record
 from clew.records.views import JsonValue, View
 
 NOTE_TYPE = "clew-session"
 FORK_TYPE = "clew-fork"
+ATTACHED = "attached"
 
 
 class SessionNote(View, frozen=True):
@@ -28,3 +30,11 @@ class ForkNote(View, frozen=True):
     forked_at: str | None = None
     lineage: JsonValue = None
     """Of an attached fork: the point of every ancestor."""
+
+
+def is_attached(first: Record) -> bool:
+    """Whether a log that begins with this row goes on from other logs, and says nothing whole without them."""
+    if first.type != FORK_TYPE:
+        return False
+    body = first.body()
+    return body.get("kind") == ATTACHED or "lineage" in body

@@ -394,6 +394,18 @@ def test_what_will_never_pass_keeps_no_later_step_from_being_done() -> None:
         assert ([*mirror.state.behind], mirror.state.lost) == ([MAIN], 0)
 
 
+def test_an_attached_fork_is_not_mirrored_to_where_it_would_lose_its_beginning(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    with clew.open("memory:", mirror=f"claude:{config}") as store:
+        parent = store.create(tmp_path)
+        parent.append({"role": "user", "content": "one"})
+        fork = parent.fork(kind="attached")
+        fork.append({"role": "user", "content": "two"})
+        store.engine.flush()
+        assert any(fork.id in problem.reason for problem in store.problems)
+    assert [log.stem for log in config.rglob("*.jsonl")] == [parent.id]
+
+
 def test_a_copy_that_is_further_already_is_left_as_it_is() -> None:
     inner, remote = MemoryEngine(), MemoryEngine()
     inner.append(MAIN, lines(1))

@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from clew.engines.contract import BlobKey, BlobStat, BlobStore, Engine, Entry, LogKey, LogStat, LogStore, Problem
-from clew.errors import Conflict, StorageError
+from clew.errors import Conflict, StorageError, UsageError
+from clew.records.codec import decode
 from clew.records.identity import uuid_of_line
 from clew.records.line import Line
+from clew.records.own import is_attached
+from clew.records.record import Record
 
 TAIL_BYTES = 4096
 """So much of the end of a copy must be what stands at that place in the log, or it is a copy of something else."""
@@ -77,7 +80,7 @@ class EngineWriter(RemoteWriter):
     """Keeps the same bytes in another engine. A log is there from its first line on, also what was written before.
 
     It only ever goes on with a log that is a beginning of the source's. One that has something else is left as it is,
-    and an error says so.
+    and an error says so. So is an attached fork, where Claude Code would read it without its beginning.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -85,6 +88,7 @@ class EngineWriter(RemoteWriter):
         self.url = engine.url
 
     def log(self, source: LogStore, stat: LogStat, begun: int) -> None:  # noqa: ARG002 - Older lines belong to it too.
+        self._must_be_whole_there(source, stat)
         there = self.engine.stat(stat.key)
         size = 0 if there is None else there.size_bytes
         self._must_be_a_copy(source, stat, min(size, stat.size_bytes))
@@ -92,6 +96,17 @@ class EngineWriter(RemoteWriter):
             chunks = source.read_range(stat.key, position=size, size=stat.size_bytes - size)
             _must_be_the_same(source, stat)
             self.engine.extend(stat.key, chunks, start=size, modified_ns=stat.modified_ns, make=True)
+
+    def _must_be_whole_there(self, source: LogStore, stat: LogStat) -> None:
+        if not self.engine.capabilities.is_clients or stat.key.subpath:
+            return
+        first = next((decode(line) for line in source.read(stat.key, end=1)), None)
+        if isinstance(first, Record) and is_attached(first):
+            session = stat.key.session
+            raise UsageError(
+                f"{session} is an attached fork, which Claude Code would read without its beginning",
+                hint=f"copy it with what it inherited: clew fork {session} --kind copy",
+            )
 
     def _must_be_a_copy(self, source: LogStore, stat: LogStat, size: int) -> None:
         count = min(size, TAIL_BYTES)
