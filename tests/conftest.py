@@ -129,3 +129,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"skipped although CLEW_REQUIRE_COMPAT=1: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session")
+def client() -> Path:
+    """The program of the real client that `make compat` installed."""
+    binary = os.environ.get("CLEW_CLIENT")
+    if not binary:
+        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
+    return Path(binary)

@@ -21,6 +21,7 @@ from clew.layouts.claude import ARCHIVED_NAME, CUSTOM_TITLE_NAME, Kind
 from clew.records.compact import compact
 from clew.records.own import NOTE_TYPE
 from clew.records.record import body_of, sendable_text
+from clew.records.titles import title_rows
 from clew.records.views import JsonObject
 from clew.session_writer import IS_LIVE, SessionWriter
 from clew.transcript.digest import Digest
@@ -141,11 +142,6 @@ def _not_too_many(names: Collection[str]) -> tuple[str, ...]:
     if len(found) > LABELS_MAX:
         raise UsageError(f"{len(found)} labels are too many: {LABELS_MAX} are the most", hint="take some off")
     return found
-
-
-def title_rows(title: str) -> list[JsonObject]:
-    """The rows that name a session, as the client writes them. An empty title takes it off, in the client too."""
-    return [{"type": "custom-title", "customTitle": title}, {"type": "agent-name", "agentName": title}]
 
 
 def apply(session: Session, writer: SessionWriter, change: Change, timestamp: Callable[[], str]) -> Marked:

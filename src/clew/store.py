@@ -30,8 +30,9 @@ from clew.forks.kind import must_be_free
 from clew.layouts.claude import LOG_SUFFIX, is_part_of_session_id, is_session_id
 from clew.layouts.keys import ClaudeKeys, KeyStrategy
 from clew.loading import ClientIndex, IndexBuilder, Loaded, Loader, revision_of
-from clew.marks import beside, text_checked, title_rows
+from clew.marks import beside, text_checked
 from clew.records.envelope import Origin
+from clew.records.titles import title_rows
 from clew.session import Session, is_agent_log
 from clew.session_info import SessionInfo, Transcript
 from clew.session_writer import Makers

@@ -262,14 +262,6 @@ def test_13_one_summary_is_read_by_the_sdk_of_either_language(place: Place, sdk:
     assert ours["data"]["firstPrompt"] == ours["data"]["first_prompt"] == "the prompt"
 
 
-@pytest.fixture
-def client() -> Path:
-    binary = os.environ.get("CLEW_CLIENT")
-    if not binary:
-        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
-    return Path(binary)
-
-
 def _typed(row: Any) -> Any:
     return row["message"]["content"] if row["type"] == "user" else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,6 @@ from real_client import PROBE, Case, Sent, conversation, resume
 pytestmark = pytest.mark.compat
 
 PARAGRAPH = "The cookie is set on another domain. " * 60
-
-
-@pytest.fixture(scope="module")
-def client() -> Path:
-    binary = os.environ.get("CLEW_CLIENT")
-    if not binary:
-        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
-    return Path(binary)
 
 
 class Place:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import stat
 import sys
 from pathlib import Path
@@ -53,14 +52,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     monkeypatch.setenv("TMPDIR", str(place))
     return place
-
-
-@pytest.fixture
-def client() -> Path:
-    binary = os.environ.get("CLEW_CLIENT")
-    if not binary:
-        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
-    return Path(binary)
 
 
 def script(place: Path, text: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,6 @@ from real_client import Case, conversation, resume
 from session_files import Row, user
 
 pytestmark = pytest.mark.compat
-
-
-@pytest.fixture(scope="module")
-def client() -> Path:
-    binary = os.environ.get("CLEW_CLIENT")
-    if not binary:
-        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
-    return Path(binary)
 
 
 def test_the_client_takes_what_we_take_in_every_situation(client: Path, tmp_path: Path) -> None:

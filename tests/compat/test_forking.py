@@ -31,14 +31,6 @@ OF_THE_RUN = frozenset({"mode", "atis-latch", "tools-used", "queue-operation", "
 """Beside the conversation: what the client says of its own run, and the row that is ours."""
 
 
-@pytest.fixture(scope="module")
-def client() -> Path:
-    binary = os.environ.get("CLEW_CLIENT")
-    if not binary:
-        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
-    return Path(binary)
-
-
 @pytest.fixture
 def place(client: Path, tmp_path: Path) -> Place:
     return Place(client, tmp_path)

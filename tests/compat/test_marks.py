@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,6 @@ pytestmark = pytest.mark.compat
 MARKS: dict[str, Any] = {"tag": "wip", "pinned": True, "owner": "ada", "workspace": "api", "labels": ("auth", "flaky")}
 REWRITES = {"CLAUDE_CODE_TRANSCRIPT_LOCAL_GC": "1"}
 """With it, the client writes a file over 5 MiB anew when it has compacted the conversation."""
-
-
-@pytest.fixture(scope="module")
-def client() -> Path:
-    binary = os.environ.get("CLEW_CLIENT")
-    if not binary:
-        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
-    return Path(binary)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,6 @@ import clew
 from real_client import Case, Sent, resume
 
 pytestmark = pytest.mark.compat
-
-
-@pytest.fixture
-def client() -> Path:
-    binary = os.environ.get("CLEW_CLIENT")
-    if not binary:
-        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
-    return Path(binary)
 
 
 def test_a_session_is_gone_when_deleted_and_resumed_when_undone_or_copied(client: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,14 +40,6 @@ def corpus() -> dict[str, tuple[str, bytes]]:
     """Session and content of every file that the golden list names."""
     golden: list[dict[str, Any]] = json.loads((CORPUS / "golden.json").read_text())
     return {entry["file"]: (entry["session"], (CORPUS / entry["file"]).read_bytes()) for entry in golden}
-
-
-@pytest.fixture(scope="module")
-def client() -> Path:
-    binary = os.environ.get("CLEW_CLIENT")
-    if not binary:
-        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
-    return Path(binary)
 
 
 def disagreements(client: Path, files: Mapping[str, tuple[str, bytes]], root: Path) -> list[str]:

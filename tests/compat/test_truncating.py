@@ -38,14 +38,6 @@ SITUATIONS = {
 CHECKPOINTS = {"CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING": "1"}
 
 
-@pytest.fixture(scope="module")
-def client() -> Path:
-    binary = os.environ.get("CLEW_CLIENT")
-    if not binary:
-        pytest.skip("CLEW_CLIENT names no client: `make compat` installs one and sets it")
-    return Path(binary)
-
-
 @pytest.fixture
 def place(client: Path, tmp_path: Path) -> Place:
     return Place(client, tmp_path)

@@ -9,8 +9,7 @@ import click
 from clew.cli import output, render
 from clew.cli.completion import policy_names
 from clew.cli.options import Settings, settings_of
-from clew.cli.resume import WithArguments
-from clew.cli.starting import Wish, checked, document, rehearse, start
+from clew.cli.starting import Wish, WithArguments, document, go_on, wishing
 from clew.errors import UsageError
 from clew.resume.choosing import DEFAULT, Choice
 
@@ -19,23 +18,9 @@ PASSED_OVER_SHOWN_MAX = 5
 
 @click.command("continue", cls=WithArguments, short_help="Start Claude Code on the newest session.")
 @click.option("--policy", metavar="P,…", default=DEFAULT, shell_complete=policy_names, help="Who is taken; see above.")
-@click.option("--at", metavar="POINT", help="Go on from there: UUID, msg:MESSAGE_ID, time:ISO or turn:N.")
-@click.option("--fork", "is_fork", is_flag=True, help="In a new session, which begins with this one's conversation.")
-@click.option("--id", "new_id", metavar="UUID", help="The id of the new session.")
-@click.option("--in", "directory", metavar="DIR", help="Start it there, not in the session's own directory.")
-@click.option("--client", metavar="PATH", help="Claude Code's program.  [default: $CLEW_CLAUDE, claude]")
-@click.option("--dry-run", is_flag=True, help="Only print what would be typed.")
 @click.pass_context
-def command(
-    context: click.Context,
-    policy: str,
-    at: str | None,
-    is_fork: bool,
-    new_id: str | None,
-    directory: str | None,
-    client: str | None,
-    dry_run: bool,
-) -> None:
+@wishing
+def command(context: click.Context, *, policy: str, wish: Wish) -> None:
     """Start Claude Code on the session of this directory that was changed last, as `claude --continue` does.
 
     Policies pass sessions over or change the order, one after the other:
@@ -51,7 +36,6 @@ def command(
     prefer-here      first those last at work in this directory; for --all
     """
     settings = settings_of(context)
-    wish = checked(Wish(at, is_fork, new_id, directory, client, context.meta["for the client"]))
     choice = chosen(settings, policy)
     if settings.is_json:
         passed_over = [{"id": each.id, "why": each.why} for each in choice.passed_over]
@@ -60,10 +44,7 @@ def command(
     if not settings.is_quiet:
         for text in reasons(choice):
             click.echo(render.neutral(text), err=True)
-    if dry_run:
-        rehearse(choice.session, settings, wish)
-    else:
-        start(choice.session, settings, wish)
+    go_on(choice.session, settings, wish)
 
 
 def chosen(settings: Settings, policy: str) -> Choice:

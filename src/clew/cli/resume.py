@@ -6,9 +6,8 @@ import click
 
 from clew.cli import output
 from clew.cli.completion import session_names
-from clew.cli.group import Command
 from clew.cli.options import Settings, settings_of
-from clew.cli.starting import Wish, checked, document, is_terminal, rehearse, start, why_unread
+from clew.cli.starting import Wish, WithArguments, document, go_on, is_terminal, why_unread, wishing
 from clew.errors import NotFound, UsageError
 from clew.resume.answers import Resolved
 from clew.resume.look import Look
@@ -17,42 +16,17 @@ from clew.session import Session
 NOTHING = "no session was named"
 
 
-class WithArguments(Command):
-    """What stands behind `--` is for the client: it is no argument of ours, whether or not a session was named."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = args.index("--") if "--" in args else len(args)
-        ctx.meta["for the client"] = tuple(args[at + 1 :])
-        return super().parse_args(ctx, args[:at])
-
-
 @click.command("resume", cls=WithArguments, short_help="Start Claude Code on a session.")
 @click.argument("what", metavar="[WHAT]", required=False, shell_complete=session_names)
-@click.option("--at", metavar="POINT", help="Go on from there: UUID, msg:MESSAGE_ID, time:ISO or turn:N.")
-@click.option("--fork", "is_fork", is_flag=True, help="In a new session, which begins with this one's conversation.")
-@click.option("--id", "new_id", metavar="UUID", help="The id of the new session.")
-@click.option("--in", "directory", metavar="DIR", help="Start it there, not in the session's own directory.")
-@click.option("--client", metavar="PATH", help="Claude Code's program.  [default: $CLEW_CLAUDE, claude]")
-@click.option("--dry-run", is_flag=True, help="Only print what would be typed.")
 @click.pass_context
-def command(
-    context: click.Context,
-    what: str | None,
-    at: str | None,
-    is_fork: bool,
-    new_id: str | None,
-    directory: str | None,
-    client: str | None,
-    dry_run: bool,
-) -> int:
+@wishing
+def command(context: click.Context, *, what: str | None, wish: Wish) -> int:
     """Start Claude Code on a session, in the directory of that session.
 
     Without WHAT, or where several sessions are meant, a list comes up to choose from. What stands behind `--` is passed
     to Claude Code, as in `clew resume 3f2a -- -p hello`.
     """
     settings = settings_of(context)
-    arguments = context.meta["for the client"]
-    wish = checked(Wish(at, is_fork, new_id, directory, client, arguments))
     resolved = _resolved(what, settings)
     if resolved.session is None and not is_terminal(settings):
         return _unclear(resolved, settings, wish)
@@ -61,10 +35,8 @@ def command(
         return 0
     if settings.is_json:
         output.write_json(document(session, settings, wish))
-    elif dry_run:
-        rehearse(session, settings, wish)
     else:
-        start(session, settings, wish)
+        go_on(session, settings, wish)
     return 0
 
 

@@ -12,8 +12,9 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import NoReturn, TypeVar
 from uuid import uuid4
 
 import click
@@ -21,6 +22,7 @@ import msgspec
 
 from clew import defaults
 from clew.cli import render
+from clew.cli.group import Command
 from clew.cli.options import Settings, warn
 from clew.engines.contract import Engine
 from clew.engines.peek import first_cwd
@@ -31,10 +33,15 @@ from clew.session import Session
 from clew.store import Store
 
 CLIENT = "claude"
+FOR_THE_CLIENT = "for the client"
+"""Under this name a call has what stands behind `--`."""
 CLIENT_VARIABLE = "CLEW_CLAUDE"
 """Names another program than the `claude` of the PATH."""
 PRINT_FLAGS = frozenset({"-p", "--print"})
 RELOCATED = b'"relocatedCwd"'
+
+
+R = TypeVar("R")
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -45,12 +52,57 @@ class Wish(msgspec.Struct, frozen=True):
     new_id: str | None = None
     directory: str | None = None
     client: str | None = None
+    is_dry: bool = False
+    """Whether what would be typed is only printed."""
     arguments: tuple[str, ...] = ()
 
     @property
     def prints(self) -> bool:
         """Whether the client answers one prompt and ends."""
         return not PRINT_FLAGS.isdisjoint(self.arguments)
+
+
+class WithArguments(Command):
+    """What stands behind `--` is for the client: it is no argument of ours, whether or not a session was named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[FOR_THE_CLIENT] = tuple(args[at + 1 :])
+        return super().parse_args(ctx, args[:at])
+
+
+OPTIONS = (
+    click.option("--at", metavar="POINT", help="Go on from there: UUID, msg:MESSAGE_ID, time:ISO or turn:N."),
+    click.option("--fork", "is_fork", is_flag=True, help="In a new session, which begins with this conversation."),
+    click.option("--id", "new_id", metavar="UUID", help="The id of the new session."),
+    click.option("--in", "directory", metavar="DIR", help="Start it there, not in the session's own directory."),
+    click.option("--client", metavar="PATH", help="Claude Code's program.  [default: $CLEW_CLAUDE, claude]"),
+    click.option("--dry-run", "is_dry", is_flag=True, help="Only print what would be typed."),
+)
+
+
+def wishing(function: Callable[..., R]) -> Callable[..., R]:
+    """Gives a command the options that say how the client is started, and passes them on as one `wish`."""
+
+    @wraps(function)
+    def command(
+        context: click.Context,
+        *,
+        at: str | None,
+        is_fork: bool,
+        new_id: str | None,
+        directory: str | None,
+        client: str | None,
+        is_dry: bool,
+        **named: object,
+    ) -> R:
+        arguments = context.meta[FOR_THE_CLIENT]
+        wish = checked(Wish(at, is_fork, new_id, directory, client, is_dry, arguments))
+        return function(context, wish=wish, **named)
+
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -161,7 +213,15 @@ def obeys(session: Session, wish: Wish, uuid: str) -> bool:
     return wish.prints and any(record.uuid == uuid for record in session.chain().records)
 
 
-def start(session: Session, settings: Settings, wish: Wish) -> NoReturn:
+def go_on(session: Session, settings: Settings, wish: Wish) -> None:
+    """Starts the client, or only prints what would be typed."""
+    if wish.is_dry:
+        _rehearse(session, settings, wish)
+    else:
+        _start(session, settings, wish)
+
+
+def _start(session: Session, settings: Settings, wish: Wish) -> NoReturn:
     """Starts the client in the place of this process."""
     _check(session)
     uuid = point_of(session, wish)
@@ -179,7 +239,7 @@ def start(session: Session, settings: Settings, wish: Wish) -> NoReturn:
     _become(command_of(session, settings, wish, uuid=uuid), os.path.abspath(program), directory)
 
 
-def rehearse(session: Session, settings: Settings, wish: Wish) -> None:
+def _rehearse(session: Session, settings: Settings, wish: Wish) -> None:
     """Prints what a person would type for the same."""
     _check(session)
     uuid = point_of(session, wish)

@@ -7,6 +7,7 @@ from clew.engines.filesystem import shown_path
 from clew.errors import Conflict, UsageError
 from clew.forks.kind import Parent, Wanted
 from clew.records.compact import compact
+from clew.records.titles import title_rows
 
 
 def must_be_possible(parent: Parent, wanted: Wanted, kind: str) -> None:
@@ -41,9 +42,4 @@ def begin(engine: Engine, key: LogKey, first: bytes, title: str | None) -> int:
 
 def titles(key: LogKey, title: str | None) -> list[bytes]:
     """The rows that give a session its title; none without one."""
-    if title is None:
-        return []
-    return [
-        compact({"type": "custom-title", "customTitle": title, "sessionId": key.session}),
-        compact({"type": "agent-name", "agentName": title, "sessionId": key.session}),
-    ]
+    return [] if title is None else [compact({**row, "sessionId": key.session}) for row in title_rows(title)]

@@ -22,15 +22,16 @@ from clew.forks.belongings import blob_in, put_agents
 from clew.forks.kind import Forked, Parent, Wanted
 from clew.forks.materialised import copied
 from clew.forks.rows import Ahead, Rewriter, name_of, rows_of
-from clew.layouts.claude import Kind
-from clew.lineage import fork_point_of
+from clew.layouts.claude import CUSTOM_TITLE_NAME, Kind
+from clew.lineage import ForkPoint, fork_point_of, fork_row
 from clew.records.codec import decode, decode_lines
 from clew.records.compact import compact
 from clew.records.line import Line
-from clew.records.own import FORK_TYPE, NOTE_TYPE
+from clew.records.own import NOTE_TYPE
 from clew.records.record import BOM, Malformed, Record
 from clew.records.slim import decode_slim
 from clew.records.splice import Change, quoted, spliced
+from clew.records.titles import title_rows
 from clew.records.views import JsonObject
 from clew.transcript.chain import Chain, chain_to
 from clew.transcript.fork import (
@@ -50,7 +51,6 @@ from clew.transcript.slim import Slimmer
 from clew.transcript.tree import CHAIN_TYPES, Tree
 
 IS_LIVE = "a running client holds the parent: what it says from now on is not in the fork"
-TITLES = ("custom-title", "agent-name")
 
 
 class _Read(NamedTuple):
@@ -149,7 +149,8 @@ class _Making:
     def _main(self, carried: Carried, plan: ForkPlan, states: list[_State]) -> Iterator[bytes]:
         """The new log, in chunks of whole lines."""
         self._lines = len(plan.rows)
-        yield self._line(self._fork_note(plan.leaf))
+        point = ForkPoint(self._old.session, plan.leaf)
+        yield self._line(fork_row("copy", self._old, self._key, point, self._wanted.timestamp))
         if carried.notes:
             yield self._line(compact({"type": NOTE_TYPE, **carried.notes, "sessionId": self._key.session}))
         for kind in CARRIED_BEFORE:
@@ -171,19 +172,12 @@ class _Making:
         row = row.removeprefix(BOM)
         return row if row.endswith(b"\n") else row + b"\n"
 
-    def _fork_note(self, leaf: str) -> bytes:
-        return compact({
-            "type": FORK_TYPE, "kind": "copy", "parentSessionId": self._old.session,
-            "parentProject": self._old.project, "at": leaf, "forkedAt": self._wanted.timestamp,
-            "sessionId": self._key.session,
-        })  # fmt: skip
-
     def _name(self, carried: Carried, kind: str) -> Iterator[bytes]:
         """The last row of a type; of the titles the new one, where one is wanted."""
         title = self._wanted.title
-        if title is not None and kind in TITLES:
-            field = "customTitle" if kind == "custom-title" else "agentName"
-            yield self._line(compact({"type": kind, field: title, "sessionId": self._key.session}))
+        wanted = {} if title is None else {row["type"]: row for row in title_rows(title)}
+        if kind in wanted:
+            yield self._line(compact({**wanted[kind], "sessionId": self._key.session}))
         elif kind in carried.names:
             yield self._line(self._own(carried.names[kind]))
 
@@ -226,12 +220,9 @@ class _Making:
                 self._blobs += 1
         if self._wanted.title is not None and self._engine.capabilities.is_clients:
             # The client keeps a note of the title beside the row.
-            key = BlobKey(self._key.project, self._key.session, Kind.CUSTOM_TITLE.value, _TITLE_NAME)
+            key = BlobKey(self._key.project, self._key.session, Kind.CUSTOM_TITLE.value, CUSTOM_TITLE_NAME)
             self._engine.put(key, [compact({"customTitle": self._wanted.title})])
             self._blobs += 1
-
-
-_TITLE_NAME = "custom-title.json"
 
 
 def _read(engine: Engine, key: LogKey, *, keeps_prompts: bool = False) -> _Read:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clew.records.views import View
+from clew.records.views import JsonObject, View
 
 
 class CustomTitle(View, frozen=True):
@@ -34,3 +34,8 @@ class Summary(View, frozen=True):
 
     summary: str | None = None
     leaf_uuid: str | None = None
+
+
+def title_rows(title: str) -> list[JsonObject]:
+    """The rows that name a session, as the client writes them. An empty title takes it off, in the client too."""
+    return [{"type": "custom-title", "customTitle": title}, {"type": "agent-name", "agentName": title}]
