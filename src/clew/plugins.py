@@ -36,10 +36,10 @@ def unusable(point: EntryPoint, why: str) -> UsageError:
 
 
 def function_of(group: str, name: str) -> object:
-    """The function that a package registered by that name. Raises `UsageError` for one that cannot be called."""
+    """The function that a package registered by that name. Raises `UsageError` for what is none."""
     point = entry_points_of(group)[name]
     what = f"{point.value} of the group {group}"
     found = loaded(point, what)
-    if not callable(found):
-        raise unusable(point, f"{what} cannot be called")
+    if isinstance(found, type) or not callable(found):
+        raise unusable(point, f"{what} is no function")
     return found

@@ -342,7 +342,7 @@ def test_a_resolver_of_another_package_is_asked_after_ours_and_before_titles(
         store.resume("tag:7")
 
 
-@pytest.mark.parametrize("broken", [ImportError("gone"), "no function"])
+@pytest.mark.parametrize("broken", [ImportError("gone"), "no function", dict])
 def test_a_resolver_that_does_not_load_is_named(
     store: Store, config_dir: Path, monkeypatch: pytest.MonkeyPatch, broken: object
 ) -> None:
