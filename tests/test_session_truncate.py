@@ -114,6 +114,23 @@ def test_undo_brings_the_rest_back_and_the_last_prompt_of_lists(store: Store, se
     assert (info.title, info.message_count) == ("q3", 6)
 
 
+def test_rows_of_subagents_behind_it_do_not_bring_the_rest_back(store: Store, tmp_path: Path) -> None:
+    """What is said again near the end of a client's file must not loosen the head record that truncates."""
+    session = store.create(tmp_path)
+    prompt = session.append({"role": "user", "content": "q1"}).uuids[0] or ""
+    session.append({"type": "attachment", "attachment": {"type": "date", "date": "2026-11-18"}})
+    turn(session, "2")
+    session.truncate(prompt)
+    alone = said(session)
+    assert "q2" not in alone
+    for number in range(3):
+        row = {"role": "user", "content": f"{number} {'x' * 40_000}"}
+        session.append({"type": "user", "isSidechain": True, "message": row})
+    assert said(fresh(store, session)) == alone
+    session.append({"role": "assistant", "content": "a1"})
+    assert said(fresh(store, session)) == [*alone, "a1"]
+
+
 def test_where_the_conversation_ends_already_nothing_is_written(store: Store, session: Session) -> None:
     before = contents(store.engine)
     for at in ("turn:-1", session.head.uuid or ""):

@@ -338,6 +338,8 @@ class SessionWriter:
             return
         rows = [self._again(known, kind) for kind in sorted(late, key=SAID_AGAIN.index)]
         entries = [Entry(row) for row in rows if row is not None]
+        if not entries:
+            return
         try:
             appended = session.engine.append(session.key, entries, expect=known.revision, keep_time=True)
         except Conflict:
@@ -351,13 +353,17 @@ class SessionWriter:
             return compact({"type": NOTE_TYPE, **known.marks.row(), "sessionId": self._session.key.session})
         if kind != "last-prompt":
             return row
-        # The head has moved since. An explicit head record would cut off what was appended after it.
-        prompt = msgspec.json.decode(row, type=_Prompt, strict=False).prompt
-        return compact(head_record(known.head, prompt, self._session.key.session))
+        said = msgspec.json.decode(row, type=_HeadSaid, strict=False)
+        # An explicit one cuts off what stands below it. Said again it would cut off what came since, too, and a plain
+        # one would bring back what is cut off. The client finds it wherever it stands.
+        if said.explicit:
+            return None
+        return compact(head_record(known.head, said.prompt, self._session.key.session))
 
 
-class _Prompt(msgspec.Struct):
+class _HeadSaid(msgspec.Struct):
     prompt: str | None = msgspec.field(default=None, name="lastPrompt")
+    explicit: bool | None = None
 
 
 def _batch_of(batch_id: str | None, agent: str | None) -> str | None:
