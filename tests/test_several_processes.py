@@ -23,7 +23,7 @@ import pytest
 from clew import ClewError, Conflict, Record, Session, Store, UsageError
 from clew.defaults import open as open_store
 from clew.operations.operation import State
-from clew.operations.truncate import plan_of
+from clew.operations.truncate import Plan
 from clew.testing.forks import forked, in_processes
 from clew.transcript.head import find_head
 from clew.transcript.links import links_of
@@ -178,7 +178,7 @@ def assert_operations(store: Store, rows: list[Record], told: Told, *, is_alone:
     assert answered <= set(operations)
     assert undone == {name for name in answered if operations[name].state is State.UNDONE}
     assert {each.state for each in operations.values()} <= {State.DONE, State.UNDONE}
-    plans = {name: plan_of(operations[name]) for name in answered}
+    plans = {name: operations[name].plan_as(Plan) for name in answered}
     places: set[int] = set()
     at = {row.line.position: row.raw.rstrip(b"\n") for row in rows if is_explicit(row)}
     for plan in sorted(plans.values(), key=lambda plan: plan.size_bytes):

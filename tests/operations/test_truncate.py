@@ -16,7 +16,7 @@ from clew.engines.files import FilesEngine
 from clew.engines.filesystem import FileSystem, OsFileSystem
 from clew.errors import ClewError, NotFound
 from clew.operations.operation import State
-from clew.operations.truncate import plan_of
+from clew.operations.truncate import Plan
 from clew.testing.faults import Crash, Fault, FaultKind, FaultyFileSystem, replayable
 from contents import add_session
 from session_files import PROJECT, assistant, in_bytes, session_id, two_turns, user
@@ -130,7 +130,7 @@ def begun(store: Store) -> str:
     """A truncation that was recorded, and nothing more. Gives its id."""
     recorded = store.operation_log.find(truncate(store).operation or "")
     path = Path(store.session(ONE).where)
-    path.write_bytes(path.read_bytes()[: plan_of(recorded).size_bytes])
+    path.write_bytes(path.read_bytes()[: recorded.plan_as(Plan).size_bytes])
     store.operation_log._put(msgspec.structs.replace(recorded, state=State.BEGUN))
     return recorded.id
 

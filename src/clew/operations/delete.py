@@ -112,19 +112,11 @@ def planned(
     return Planned(msgspec.to_builtins(wanted), len(wanted.sessions), files, size)
 
 
-def plan_of(operation: Operation) -> Plan:
-    """The plan that a record holds. Raises `DamagedData` for what is none."""
-    try:
-        return msgspec.convert(operation.plan, Plan)
-    except msgspec.ValidationError as error:
-        raise DamagedData(f"the plan of the operation {operation.id} cannot be read: {error}") from error
-
-
 class Delete:
     """Sessions go to the trash of the store, as one operation."""
 
     def apply(self, engine: Engine, operation: Operation) -> Aside:
-        told, wanted = Aside(), plan_of(operation)
+        told, wanted = Aside(), operation.plan_as(Plan)
         for child in wanted.materialised:
             materialise(engine, LogKey(child.project, child.session))
         for each in wanted.sessions:
@@ -134,7 +126,7 @@ class Delete:
 
     def undo(self, engine: Engine, operation: Operation) -> Aside:
         told = engine.bring_back(operation.id)
-        sessions = plan_of(operation).sessions
+        sessions = operation.plan_as(Plan).sessions
         # An earlier try may have brought everything back, so that nothing was kept. Where nothing is there either, what
         # was kept is lost, and nobody may be told that it came back.
         if sessions and told == Aside() and all(engine.stat(each.key) is None for each in sessions):
@@ -147,7 +139,7 @@ class Delete:
     def must_be_needless(self, engine: Engine, operation: Operation) -> None:
         """An attached fork that was deleted before its parent, and brought back alone, has its beginning in here."""
         with suppress(DamagedData):
-            gone = [each.key for each in plan_of(operation).sessions if engine.stat(each.key) is None]
+            gone = [each.key for each in operation.plan_as(Plan).sessions if engine.stat(each.key) is None]
             for child in children_of(engine, gone):
                 raise Conflict(
                     f"the attached fork {child.session} goes on from what the operation {operation.id} took away",
@@ -158,7 +150,7 @@ class Delete:
         return engine.free_aside(operation.id)
 
     def title(self, operation: Operation) -> str:
-        sessions = plan_of(operation).sessions
+        sessions = operation.plan_as(Plan).sessions
         if not sessions:
             return ""
         first = sessions[0].title or sessions[0].session

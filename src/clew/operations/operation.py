@@ -11,7 +11,7 @@ does can be done again, so an unfinished operation is finished by doing its step
 from __future__ import annotations
 
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ from clew.errors import DamagedData
 from clew.records.compact import compact
 from clew.records.record import body_of
 from clew.records.views import JsonObject
+
+P = TypeVar("P")
 
 
 class State(Enum):
@@ -57,6 +59,13 @@ class Operation(msgspec.Struct, frozen=True, rename={"id": "operation", "size_by
     files: int
     size_bytes: int
     plan: JsonObject
+
+    def plan_as(self, kind: type[P]) -> P:
+        """The plan, as its kind of operation wrote it. Raises `DamagedData` for what is none."""
+        try:
+            return msgspec.convert(self.plan, kind)
+        except msgspec.ValidationError as error:
+            raise DamagedData(f"the plan of the operation {self.id} cannot be read: {error}") from error
 
     @property
     def is_unfinished(self) -> bool:

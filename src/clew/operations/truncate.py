@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UnsetType
 
 from clew.engines.contract import Aside, Engine, Entry, LogKey, LogStat
-from clew.errors import Conflict, DamagedData, NotFound
+from clew.errors import Conflict, NotFound
 from clew.operations.operation import Operation, Planned
 from clew.records.codec import decode
 from clew.records.compact import compact
@@ -64,19 +64,11 @@ def planned(stat: LogStat, cut: Cut) -> Planned:
     return Planned(msgspec.to_builtins(plan), 1, 0, 0)
 
 
-def plan_of(operation: Operation) -> Plan:
-    """The plan that a record holds. Raises `DamagedData` for what is none."""
-    try:
-        return msgspec.convert(operation.plan, Plan)
-    except msgspec.ValidationError as error:
-        raise DamagedData(f"the plan of the operation {operation.id} cannot be read: {error}") from error
-
-
 class Truncate:
     """A head record is appended, for a log that is still as it was when that was planned."""
 
     def apply(self, engine: Engine, operation: Operation) -> Aside:
-        plan = plan_of(operation)
+        plan = operation.plan_as(Plan)
         # Made again after a crash, the batch adds only what is not there yet. Another plan is another batch.
         batch = f"truncate {operation.id} {plan.revision}"
         try:
@@ -90,7 +82,7 @@ class Truncate:
         return Aside()
 
     def undo(self, engine: Engine, operation: Operation) -> Aside:
-        plan = plan_of(operation)
+        plan = operation.plan_as(Plan)
         for _ in range(TRIES_MAX):
             stat = engine.stat(plan.key)
             if stat is None:
@@ -111,7 +103,7 @@ class Truncate:
         return Aside()
 
     def title(self, operation: Operation) -> str:
-        return plan_of(operation).title
+        return operation.plan_as(Plan).title
 
 
 def _is_done(engine: Engine, plan: Plan) -> bool:
