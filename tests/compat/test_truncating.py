@@ -120,6 +120,20 @@ def test_after_undo_the_client_goes_on_as_if_nothing_had_been(place: Place) -> N
     place.agrees(session)
 
 
+def test_a_head_record_far_from_the_end_of_the_file_still_truncates(place: Place) -> None:
+    """It is not said again as titles are: rows of subagents came behind it, more than the client's window holds."""
+    session = place.create()
+    turns(session, ["one", "two", "three"])
+    session.truncate("turn:1")
+    kept = said(session)
+    for number in range(4):
+        row = {"role": "user", "content": f"{number} {'x' * 40_000}"}
+        session.append({"type": "user", "isSidechain": True, "message": row})
+    assert "prompt two" not in str(kept)
+    assert said(place.store.session(session.id)) == kept
+    place.agrees(session)
+
+
 def test_what_the_client_notes_without_a_turn_leaves_the_head_where_it_is(place: Place) -> None:
     """A run that only rewinds files appends its notes, and undo is still possible afterwards."""
     session = place.create()
