@@ -33,8 +33,8 @@ from clew.records.record import body_of
 
 MARK_KIND = "copied"
 MARK_BYTES_MAX = 64 * 1024 * 1024
-TRIES_MAX = 3
-"""So often a session is looked at anew that changed under the copy."""
+TRIES_MAX = 10
+"""So often a session is looked at anew that changed under the copy: each of its logs may meet every other copy."""
 ENDS_BYTES = 64 * 1024
 """So much is compared at either end of what an earlier copy left, before its rest is believed to be the same."""
 WORKERS = 4
